@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jumar.loop.ranking.choose import choose
-from jumar.loop.ranking.confirmed import certainty
-from jumar.loop.ranking.degradation import seen
+from jumar.loop.ranking.confirmed import certainty, seen
 from jumar.loop.ranking.noise import Evidence, finalists, finals, measure, ranked, select, student_cdf, student_quantile
 from jumar.loop.ranking.score import weighted_score
 from jumar.model import IterationView, NoiseRules, Reading, ScoreReading, SelectionCriteria

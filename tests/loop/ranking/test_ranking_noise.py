@@ -9,7 +9,7 @@ from noise_kit import HIGHEST, NOISY, later, view
 
 from jumar.errors import NothingEvaluatedError
 from jumar.loop.ranking.choose import choose, peers
-from jumar.loop.ranking.degradation import seen
+from jumar.loop.ranking.confirmed import seen
 from jumar.loop.ranking.noise import (
     MOST_DEGREES,
     Evidence,

@@ -8,11 +8,14 @@ loop's own. The last iteration and the first are selected by their number, so th
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Final, Literal, NamedTuple
 
 from jumar.core.record import Record, stored
-from jumar.loop.ranking.noise import Evidence, Finals, answers_of, finals, merged, reading_answers
+from jumar.loop.ranking.degradation import EXACT, Chance, Errors
+from jumar.loop.ranking.noise import Answers, Evidence, Finals, Noise, all_answers, answers_of, finals, merged, reading_answers
 from jumar.model.records import IterationView, Reading, ReadingKind
 from jumar.model.selection import SelectionCriteria, SelectionResult
 from jumar.model.views import difference, in_order, valid_points, valid_score
@@ -231,3 +234,40 @@ def next_reading(evidence: Evidence, criteria: SelectionCriteria, *, held_out: b
     if times and noisy and len(points) > 1 and not confirmed and not evidence.later(found.chosen, "confirm"):
         return NextReading("confirm", found.chosen, 1)
     return None
+
+
+class Seen(NamedTuple):
+    """The iterations with their scores by all readings, and how uncertain these are."""
+
+    views: tuple[IterationView, ...]
+    chance: Chance
+
+
+def seen(evidence: Evidence, criteria: SelectionCriteria) -> Seen:
+    """Return what is known of the iterations when ``criteria`` have chosen: of finalists that were scored again, all readings."""
+    found = finals(evidence, criteria)
+    if found is None or found.noise is None:
+        return Seen(evidence.views, EXACT)
+    views: list[IterationView] = []
+    errors: dict[int, Errors] = {}
+    known: dict[tuple[tuple[str, int], ...], Errors] = {}
+    for view in evidence.views:
+        views.append(replace(view, score=found.means.get(view.number, view.score)))
+        if valid_score(view) is None:
+            continue
+        answers = all_answers(evidence, view) if view.number in found.means else answers_of(view)
+        shape = tuple((dimension, len(scores)) for dimension, scores in answers)
+        if shape not in known:
+            known[shape] = Errors(found.noise.standard_error(answers), _of_dimensions(found.noise, answers))
+        errors[view.number] = known[shape]
+    return Seen(tuple(views), Chance(errors=MappingProxyType(errors)))
+
+
+def _of_dimensions(noise: Noise, answers: Answers) -> Mapping[str, float]:
+    """Return the standard error of each dimension, the mean of its scorers; those that are exact are left out."""
+    variances: dict[str, list[float]] = {}
+    for dimension, scores in answers:
+        place = len(variances.setdefault(dimension, []))
+        source = noise.sources.get((dimension, place))
+        variances[dimension].append(0.0 if source is None else source.variance / len(scores))
+    return {name: math.sqrt(math.fsum(each)) / len(each) for name, each in variances.items() if any(each)}

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from jumar.core.text import escape, percent
 from jumar.errors import NotFoundError, ScoreError
-from jumar.loop.ranking.noise import Answers, Evidence, Noise, all_answers, answers_of, finals
 from jumar.model.records import IterationView
-from jumar.model.selection import Degradation, DiminishingReturns, SelectionCriteria
+from jumar.model.selection import Degradation, DiminishingReturns
 from jumar.model.views import Point, best_of_batches, difference, in_order, is_finite, shown, valid_points, valid_score
 
 _LIMIT: Final = 2.0
@@ -270,40 +269,3 @@ def _check(size_name: str, size: float, count_name: str, count: int) -> None:
         raise ScoreError(f"{size_name} is {shown(size)}: give a number of points that is 0 or more")
     if not is_finite(count) or count < 1:
         raise ScoreError(f"{count_name} is {shown(count)}: give a whole number that is 1 or more")
-
-
-class Seen(NamedTuple):
-    """The iterations with their scores by all readings, and how uncertain these are."""
-
-    views: tuple[IterationView, ...]
-    chance: Chance
-
-
-def seen(evidence: Evidence, criteria: SelectionCriteria) -> Seen:
-    """Return what is known of the iterations when ``criteria`` have chosen: of finalists that were scored again, all readings."""
-    found = finals(evidence, criteria)
-    if found is None or found.noise is None:
-        return Seen(evidence.views, EXACT)
-    views: list[IterationView] = []
-    errors: dict[int, Errors] = {}
-    known: dict[tuple[tuple[str, int], ...], Errors] = {}
-    for view in evidence.views:
-        views.append(replace(view, score=found.means.get(view.number, view.score)))
-        if valid_score(view) is None:
-            continue
-        answers = all_answers(evidence, view) if view.number in found.means else answers_of(view)
-        shape = tuple((dimension, len(scores)) for dimension, scores in answers)
-        if shape not in known:
-            known[shape] = Errors(found.noise.standard_error(answers), _of_dimensions(found.noise, answers))
-        errors[view.number] = known[shape]
-    return Seen(tuple(views), Chance(errors=MappingProxyType(errors)))
-
-
-def _of_dimensions(noise: Noise, answers: Answers) -> Mapping[str, float]:
-    """Return the standard error of each dimension, the mean of its scorers; those that are exact are left out."""
-    variances: dict[str, list[float]] = {}
-    for dimension, scores in answers:
-        place = len(variances.setdefault(dimension, []))
-        source = noise.sources.get((dimension, place))
-        variances[dimension].append(0.0 if source is None else source.variance / len(scores))
-    return {name: math.sqrt(math.fsum(each)) / len(each) for name, each in variances.items() if any(each)}

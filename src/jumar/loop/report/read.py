@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from jumar.errors import NotFoundError, NothingEvaluatedError, ScoreError
 from jumar.loop.ranking.choose import ordered
-from jumar.loop.ranking.confirmed import Certainty, Finalist, certainty
-from jumar.loop.ranking.degradation import EXACT, NOTICEABLE, Chance, detect_degradation, detect_diminishing_returns, seen
+from jumar.loop.ranking.confirmed import Certainty, Finalist, certainty, seen
+from jumar.loop.ranking.degradation import EXACT, NOTICEABLE, Chance, detect_degradation, detect_diminishing_returns
 from jumar.loop.ranking.noise import Evidence, ranked
 from jumar.loop.ranking.ratchet import select_kept
 from jumar.loop.ranking.score import resolve_weights
