@@ -19,6 +19,7 @@ from jumar.cli.table import COMMANDS, GROUPS, every_command
 COMMON = ("--json", "--quiet")
 EVERY = every_command()
 WITHOUT_ROOT = {
+    "agree",
     "prove",
     "completion",
     "demo",

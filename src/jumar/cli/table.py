@@ -9,6 +9,7 @@ from __future__ import annotations
 Commands = dict[str, tuple[str, str]]
 
 COMMANDS: Commands = {
+    "agree": ("jumar.cli.judging.agree:agree_command", "Say how far raters, people or models, agree on the same items."),
     "apply": ("jumar.cli.loop.apply:apply_command", "Put the selected iteration into the working directory, or take it back."),
     "cleanup": ("jumar.cli.loop.cleanup:cleanup_command", "Delete snapshots that are no longer needed; records stay."),
     "completion": ("jumar.cli.completion:completion_command", "Print the completion script for a shell."),

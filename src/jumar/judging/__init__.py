@@ -33,6 +33,8 @@ if TYPE_CHECKING:
         Unscored,
     )
     from jumar.judging.patterns.storage import update_calibration_history
+    from jumar.judging.raters.figures import RaterAgreement, compare_raters
+    from jumar.judging.raters.ratings import Rater, read_raters
     from jumar.judging.rubric import JudgeRubric, Rubric, StoryRubric, TextRubric, builtin_rubric
     from jumar.model.budget.pricing import Prices
 
@@ -54,6 +56,8 @@ __all__ = [
     "MockJudge",
     "PatternCoverage",
     "Prices",
+    "Rater",
+    "RaterAgreement",
     "ReplyCache",
     "Rubric",
     "Story",
@@ -66,6 +70,7 @@ __all__ = [
     "check_convergence",
     "check_expensive_evaluator",
     "check_for_regression",
+    "compare_raters",
     "detect_divergence",
     "evaluate_cheap",
     "evaluate_dual",
@@ -75,10 +80,15 @@ __all__ = [
     "judge_items",
     "make_judge",
     "pattern_coverage",
+    "read_raters",
     "update_calibration_history",
 ]
 
 _ELSEWHERE = {
+    "Rater": "raters.ratings",
+    "RaterAgreement": "raters.figures",
+    "compare_raters": "raters.figures",
+    "read_raters": "raters.ratings",
     "CallLog": "asking.call_log",
     "CheapModeEvaluator": "cheap.evaluator",
     "CheapModeResult": "models",

@@ -6,7 +6,7 @@ import contextlib
 import sys
 from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -44,6 +44,10 @@ class _Pair(click.ParamType[tuple[float, float]]):
             order = ", the smaller one first" if self._ordered else ""
             self.fail(f"write two finite numbers{order}, such as {self._example}", param, ctx)
         return one, other
+
+
+SCALE: Final = _Pair("LO,HI", "0,100", ordered=True)
+"""Where a scale of scores begins and ends."""
 
 
 def judge_options(function: F) -> F:
@@ -107,7 +111,7 @@ def _answer_options(function: F) -> F:
     options = (
         click.option(
             "--judge-scale",
-            type=_Pair("LO,HI", "0,100", ordered=True),
+            type=SCALE,
             metavar="LO,HI",
             help="The judge's scale, mapped to 1 to 5.",
         ),
