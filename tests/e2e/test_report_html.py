@@ -10,7 +10,7 @@ import pytest
 from browser_page import Opened
 from report_samples import HOSTILE, engine_report, hostile_report, long_report, report_of
 
-from jumar.loop.report.formats.page import render_html
+from jumar.loop.report.page import render_html
 from jumar.loop.report.read import LoopReport
 
 ATTACKS = (

@@ -9,8 +9,8 @@ import pytest
 from loops import calls, jumar, jumar_json, write_loop
 
 from jumar.loop.ranking.noise import finals
-from jumar.loop.report.formats.data import report_document
-from jumar.loop.report.formats.page import render_html
+from jumar.loop.report.export import report_document
+from jumar.loop.report.page import render_html
 from jumar.loop.report.read import load_report
 from jumar.loop.store.in_force import evidence_of
 from jumar.loop.store.loop_reader import LoopReader

@@ -18,8 +18,8 @@ from report_strategies import names, reports
 from jumar.core.rendering.markdown import inline, row
 from jumar.core.text import escape
 from jumar.loop.report.diff import _lines
-from jumar.loop.report.formats.data import COLUMNS, export_csv, render_csv, render_json, render_junit
-from jumar.loop.report.formats.page import render_html, render_markdown
+from jumar.loop.report.export import COLUMNS, export_csv, render_csv, render_json, render_junit
+from jumar.loop.report.page import render_html, render_markdown
 from jumar.loop.report.read import LoopReport
 from jumar.loop.report.rows import quality_trajectory, summary, trajectory_rows
 from jumar.model import IterationRecord

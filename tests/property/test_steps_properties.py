@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from jumar.core import redaction
 from jumar.loop.checks.validators import PYTEST_FAILURES
-from jumar.loop.generators.output_analysis import MAX_ERRORS, error_lines
+from jumar.loop.generators.failures import MAX_ERRORS, error_lines
 from jumar.loop.generators.prompt import fenced, render_feedback, render_prompt
 from jumar.loop.scorers.length import length_score
 from jumar.loop.scorers.markdown import headings, prose_blocks

@@ -22,8 +22,8 @@ from jumar.loop.decisions.select import calling_program, override, record_select
 from jumar.loop.ranking.choose import running_best
 from jumar.loop.ranking.degradation import detect_degradation, detect_diminishing_returns
 from jumar.loop.ranking.score import merge_weights, weighted_score
-from jumar.loop.report.formats.data import export_csv
-from jumar.loop.report.formats.page import render_markdown
+from jumar.loop.report.export import export_csv
+from jumar.loop.report.page import render_markdown
 from jumar.loop.report.read import load_report
 from jumar.loop.report.rows import Summary, TrajectoryPoint, quality_trajectory, summary
 from jumar.loop.report.views import refresh_views
@@ -234,7 +234,7 @@ class BestOutputTracker:
         return summary(self.get_all_iterations())
 
     def export_csv(self) -> str:
-        """Return all iterations as CSV; see :mod:`jumar.loop.report.formats.csv` for the columns."""
+        """Return all iterations as CSV; see :data:`jumar.loop.report.export.COLUMNS`."""
         return export_csv(self.get_all_iterations())
 
     def cleanup_snapshots(self, selected_iteration: int) -> None:

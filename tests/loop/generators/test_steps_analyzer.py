@@ -7,7 +7,7 @@ import time
 import pytest
 
 from jumar.core.text import without_escapes
-from jumar.loop.generators.output_analysis import MAX_ERRORS, analyze, error_lines, promises_completion
+from jumar.loop.generators.failures import MAX_ERRORS, analyze, error_lines, promises_completion
 from jumar.model import Analysis, AttemptEnd, Usage
 
 ERRORS = [

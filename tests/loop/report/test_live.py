@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 from jumar.core.lock import LoopLock, holder_of
 from jumar.loop.events.events import Notice
 from jumar.loop.events.log import EventLog, EventTail, rotated
-from jumar.loop.report.chart import chart, glyphs
-from jumar.loop.report.frame import frame_lines
+from jumar.loop.report.frame import chart, frame_lines, glyphs
 from jumar.loop.report.observer import LoopObserver
 from jumar.loop.report.status import LoopStatus, Running, Timeline
 from jumar.loop.store.loop_store import LoopStore

@@ -13,9 +13,9 @@ from report_samples import AUTOMATIC, decision, engine_report, hostile_report, r
 
 from jumar import BestOutputTracker, DiminishingReturns, NotFoundError
 from jumar.core.rendering import figures
-from jumar.loop.report.checklist import checklist
-from jumar.loop.report.formats.data import COLUMNS, export_csv, render_csv, render_json, render_junit, report_document, safe_cell
-from jumar.loop.report.formats.plot import NARROW, WIDE, sparklines, trajectory_plot
+from jumar.loop.report.advice import checklist
+from jumar.loop.report.export import COLUMNS, export_csv, render_csv, render_json, render_junit, report_document, safe_cell
+from jumar.loop.report.plot import NARROW, WIDE, sparklines, trajectory_plot
 from jumar.loop.report.read import LoopReport, load_report, weights_of
 from jumar.loop.report.rows import quality_trajectory, summary, trajectory_rows
 from jumar.loop.report.spending import spend_of_records

@@ -21,7 +21,7 @@ from report_samples import (
 )
 
 from jumar.core.rendering.markdown import inline
-from jumar.loop.report.formats.page import MOST_BARS, render_markdown
+from jumar.loop.report.page import MOST_BARS, render_markdown
 from jumar.model import SelectionCriteria, Spend, StopDecision
 from jumar.model.budget.limits import Budget
 

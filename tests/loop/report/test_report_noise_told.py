@@ -9,8 +9,8 @@ import pytest
 from report_samples import report_of
 
 from jumar.loop.ranking.noise import Evidence, select
-from jumar.loop.report.formats.data import render_junit, report_document
-from jumar.loop.report.formats.page import render_html, render_markdown
+from jumar.loop.report.export import render_junit, report_document
+from jumar.loop.report.page import render_html, render_markdown
 from jumar.loop.report.read import LoopReport
 from jumar.model import IterationRecord, SelectionCriteria
 from jumar.model.records import Reading, ScoreReading

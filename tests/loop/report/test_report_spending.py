@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_samples import report_of, seed_records
 
-from jumar.loop.report.formats.data import report_document
-from jumar.loop.report.formats.page import render_html, render_markdown
+from jumar.loop.report.export import report_document
+from jumar.loop.report.page import render_html, render_markdown
 from jumar.loop.report.read import LoopReport
 from jumar.loop.report.spending import going_on, passes_text, took_of, took_rows
 from jumar.model import Usage

@@ -14,8 +14,8 @@ from jumar.app.run.defaults import told_differences
 from jumar.core.rendering.figures import relaxed_text
 from jumar.core.text import cut
 from jumar.loop.ranking.degradation import detect_degradation, detect_diminishing_returns
-from jumar.loop.report.formats.data import render_json
-from jumar.loop.report.formats.page import render_markdown
+from jumar.loop.report.export import render_json
+from jumar.loop.report.page import render_markdown
 from jumar.loop.report.rows import checks_head, compared_with, started_from, trajectory_row, trajectory_rows
 from jumar.loop.report.spending import spent_money, took_of, without_row_text
 from jumar.model import CheckResult, IterationRecord, IterationView, SelectionCriteria, Usage

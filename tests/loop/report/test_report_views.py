@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from jumar import BestOutputTracker, StoreWriteError
-from jumar.loop.report import final_output, views
+from jumar.loop.report import views
 from jumar.loop.report.read import load_report
 from jumar.loop.report.views import MOST_ARTIFACTS_NAMED, best_document, refresh_views, tracking_entry
 from jumar.loop.snapshots.restore import restore
@@ -345,7 +345,7 @@ print(looks, missing, mixed)
 def test_readers_of_final_output_never_see_a_mixture(monkeypatch: pytest.MonkeyPatch, *, exchange: bool):
     """Where the system can exchange two names there is no moment without the directory either."""
     if not exchange:
-        monkeypatch.setattr(final_output, "_renameat2", lambda: None)
+        monkeypatch.setattr(views, "_renameat2", lambda: None)
     tracker = recorded((0.7,))
     tracker.save()
     out = tracker.store.paths.final_output
@@ -379,12 +379,12 @@ def test_a_full_disk_leaves_the_old_output_and_the_next_refresh_mends_it(monkeyp
         real(plan)
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(final_output, "restore", full)
+    monkeypatch.setattr(views, "restore", full)
     with pytest.raises(StoreWriteError, match="the disk is full"):
         refresh_views(tracker.store, at=AT)
     assert contents(tracker.store.paths.final_output)["tool.sh"][0] == "echo 2\n"
     assert not list(tracker.store.paths.directory.glob(".tmp-*"))
-    monkeypatch.setattr(final_output, "restore", real)
+    monkeypatch.setattr(views, "restore", real)
     assert refresh_views(tracker.store, at=AT)
     assert contents(tracker.store.paths.final_output)["tool.sh"][0] == "echo 4\n"
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from steps_kit import context, wild
 
+from jumar.app.config.evaluator import JudgeOptions
 from jumar.core.codec import Fields
 from jumar.core.files import UnreadableFileError
 from jumar.errors import ConfigError
@@ -126,7 +127,8 @@ def test_the_page_has_every_scorer_with_its_options():
     assert set(BUILTIN_SCORERS) == set(sections)
     for name, builtin in BUILTIN_SCORERS.items():
         listed = re.findall(r"^\| `(\w+)` \|", sections[name], re.MULTILINE)
-        assert sorted(builtin.options) == sorted(listed), name
+        options = ("part", *JudgeOptions.model_fields) if builtin.options is None else builtin.options
+        assert sorted(options) == sorted(listed), name
         assert builtin.dimension is None or f"Dimension: `{builtin.dimension}`" in sections[name]
 
 

@@ -15,8 +15,7 @@ from jumar.core.codec import Fields
 from jumar.core.files import sha256_file
 from jumar.core.text import escape
 from jumar.errors import ConfigError, JumarError
-from jumar.loop.checks.check_files import CheckFile, CheckSource, GuardRules, check_files, installed_modules, shadows
-from jumar.loop.checks.check_programs import runs_tests
+from jumar.loop.checks.check_files import CheckFile, CheckSource, GuardRules, check_files, installed_modules, runs_tests, shadows
 from jumar.loop.checks.runners.configuration import is_own
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.loop.store.in_force import config_now

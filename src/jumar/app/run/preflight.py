@@ -25,7 +25,7 @@ from jumar.app.doctor.preflight import found_by_passes, not_found_by_passes
 from jumar.app.init import AGENT
 from jumar.core.rendering.figures import dollars
 from jumar.errors import ArtifactError, ConfigError, JumarError, UsageError
-from jumar.loop.checks.check_programs import simple_commands
+from jumar.loop.checks.check_files import simple_commands
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.loop.snapshots.tree_size import TreeSize
 from jumar.loop.store.layout import list_loops, loops_directory

@@ -12,15 +12,15 @@ from jumar.cli.common import loop_argument, open_loop, print_line, refresh_if_fr
 from jumar.cli.terminal.documents import choose_format, new_page, show_page, write_document
 from jumar.core.redaction import current
 from jumar.errors import UsageError
-from jumar.loop.report.formats import data, page
+from jumar.loop.report import export, page
 from jumar.loop.report.read import LoopReport, load_report
 
 _FORMATS: Final[Mapping[str, tuple[Callable[[LoopReport], str], tuple[str, ...]]]] = {
     "md": (page.render_markdown, (".md",)),
-    "json": (data.render_json, (".json",)),
-    "csv": (data.render_csv, (".csv",)),
+    "json": (export.render_json, (".json",)),
+    "csv": (export.render_csv, (".csv",)),
     "html": (page.render_html, (".html", ".htm")),
-    "junit": (data.render_junit, (".xml",)),
+    "junit": (export.render_junit, (".xml",)),
 }
 """What writes a format, and the suffixes of its files."""
 

@@ -18,8 +18,8 @@ from jumar.cli.common import (
     shown_path,
     standard_options,
 )
+from jumar.cli.terminal.display import agent_name, head_line, heading, row_lines
 from jumar.cli.terminal.ending import ending_of_show
-from jumar.cli.terminal.rows import agent_name, head_line, heading, row_lines
 from jumar.cli.terminal.screen import LinesDisplay
 from jumar.cli.terminal.tabular import Column, TableRow, print_table, print_title
 from jumar.core.redaction import current

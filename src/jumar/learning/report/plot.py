@@ -9,7 +9,7 @@ from typing import Final
 
 from jumar.core.text import number
 from jumar.learning.report.view import LearningReport
-from jumar.loop.report.formats.plot import Label, Tick
+from jumar.loop.report.plot import Label, Tick
 
 WIDE: Final = (880, 44, 84)
 NARROW: Final = (360, 38, 16)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from jumar.core.text import escape, without_escapes
-from jumar.loop.checks.check_programs import simple_commands
+from jumar.loop.checks.check_files import simple_commands
 from jumar.model import CheckResult, ScoreReading
 from jumar.model.protocols import StepContext
 from jumar.processes.process import describe_exit

@@ -1,6 +1,6 @@
 """What a check consists of: the files whose content decides about candidates, hashed before the first of them.
 
-A check's files are its programs (:mod:`jumar.loop.checks.check_programs`), the modules of its ``python = "module:function"``,
+A check's files are its programs (:mod:`jumar.loop.checks.check_files`), the modules of its ``python = "module:function"``,
 what its configuration reads (a rubric, patterns), and what a person names with ``files``. What a test runner merely collects
 from the tree is not among them: that is what ``protect`` is for.
 """
@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+import shlex
 import shutil
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.machinery import EXTENSION_SUFFIXES
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Final
 
 from jumar.core.files import sha256_file
 from jumar.core.text import escape
 from jumar.errors import ConfigError
-from jumar.loop.checks.check_programs import is_interpreter, module_file, programs
 
 _SITES: Final = ("lib/python3*/site-packages", "lib/python3*/dist-packages", "local/lib/python3*/dist-packages")
 _LARGEST: Final = 256_000_000  # bytes; what is larger is data, and no program
@@ -241,3 +242,152 @@ def _file(path: Path, source: CheckSource, workdir: Path) -> CheckFile | None:
         raise ConfigError(f"{source.label}: {escape(str(absolute))} cannot be read: {os.strerror(error.errno or 0)}") from None
     shown = absolute.relative_to(workdir).as_posix() if in_tree else os.fspath(absolute)
     return CheckFile(path=shown, digest=digest, used_by=source.label, in_tree=in_tree)
+
+
+# -------------------------------------------------------------------------------------------------------- what a command runs
+
+
+_WRAPPERS: Final = frozenset(
+    {"env", "time", "nice", "nohup", "exec", "command", "sudo", "stdbuf", "setsid", "xargs", "timeout", "gtimeout", "ionice"}
+)
+_RUN: Final = frozenset({"uv", "poetry", "pdm", "hatch", "pipenv", "rye", "pixi", "conda"})
+_RESERVED: Final = frozenset({"!", "{", "}", "if", "then", "else", "elif", "fi", "do", "done", "while", "until", "&&", "||"})
+_SHELLS: Final = frozenset({"sh", "bash", "zsh", "dash", "ksh", "busybox"})
+_INTERPRETERS: Final = frozenset(
+    {"node", "deno", "bun", "ruby", "perl", "php", "Rscript", "lua", "tclsh", "pwsh", "julia", "tsx", "ts-node", "source", "."}
+)
+_PYTHON: Final = re.compile(r"(?:python|pypy)\d*(?:\.\d+)?")
+_PYTHON_VALUES: Final = frozenset({"-W", "-X"})
+_OTHER_VALUES: Final = frozenset({"--import", "--loader", "-o", "+o", "-O", "+O", "--rcfile", "--init-file"})
+_LOADS: Final = frozenset({"-r", "--require"})
+_ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
+_OPERATORS: Final = re.compile(r"[;&|()\n]+")
+
+# programs that collect tests from the tree: which files they run is not to be seen in their command
+_RUNNERS: Final = frozenset(
+    {
+        "pytest", "py.test", "tox", "nox", "unittest", "jest", "vitest", "mocha", "ava", "rspec", "phpunit", "ctest", "bats",
+        "gradle", "gradlew", "mvn", "npm", "pnpm", "yarn", "bun", "go", "cargo", "make", "just", "rake", "dotnet", "mix", "swift",
+    }
+)  # fmt: skip
+
+_NEEDS_TEST: Final = frozenset(
+    {"npm", "pnpm", "yarn", "bun", "go", "cargo", "make", "just", "rake", "dotnet", "mix", "swift", "gradle", "gradlew", "mvn"}
+)
+
+
+def programs(command: str | Sequence[str]) -> Iterator[str]:
+    """Yield the words of ``command`` that name what runs: paths and bare program names, and ``-m module`` as ``module``.
+
+    A module comes with a leading ``-m ``. A command that no shell would accept yields nothing of what cannot be split.
+    """
+    for words in simple_commands(command):
+        yield from _programs(words)
+
+
+def is_interpreter(name: str) -> bool:
+    """Return whether a program of this name runs the file that it is given: a shell, Python, another language."""
+    return name in _SHELLS or name in _INTERPRETERS or _PYTHON.fullmatch(name) is not None
+
+
+def runs_tests(command: str | Sequence[str]) -> str | None:
+    """Return the test runner that ``command`` starts, or None: its tests are part of the tree and not of the command."""
+    for words in simple_commands(command):
+        names = [_name(word) for word in words]
+        found = next((name for name in names if name in _RUNNERS), None)
+        if found is not None and (found not in _NEEDS_TEST or any("test" in name or name == "check" for name in names)):
+            return found
+    return None
+
+
+def _name(word: str) -> str:
+    return word if word == "." else PurePath(word).name
+
+
+def simple_commands(command: str | Sequence[str]) -> Iterator[list[str]]:
+    """Yield the words of each simple command; of a command that no shell would accept only those before the open quote."""
+    if not isinstance(command, str):
+        yield list(command)
+        return
+    lexer = shlex.shlex(command.replace("\n", " ; "), posix=True, punctuation_chars=";&|()<>")
+    lexer.commenters = ""
+    words: list[str] = []
+    try:
+        for word in lexer:
+            if _OPERATORS.fullmatch(word):
+                yield words
+                words = []
+            else:
+                words.append(word)
+    except ValueError:  # an open quote: the shell will say so
+        return
+    yield words
+
+
+def _programs(words: Sequence[str]) -> Iterator[str]:
+    rest = _without_wrappers(list(words))
+    if not rest:
+        return
+    first = rest[0]
+    yield first
+    name = _name(first)
+    if name in _SHELLS and "-c" in rest[1:-1]:
+        yield from programs(rest[rest.index("-c") + 1])
+    elif is_interpreter(name):
+        yield from _script(rest[1:], modules=_PYTHON.fullmatch(name) is not None)
+
+
+def _without_wrappers(words: list[str]) -> list[str]:
+    """Drop what stands in front of a program: assignments, reserved words, ``env``, ``timeout 60``, ``uv run``."""
+    while words:
+        name = _name(words[0])
+        if words[0] in _RESERVED or _ASSIGNMENT.match(words[0]):
+            words = words[1:]
+        elif name in _RUN and "run" in words[1:3]:
+            words = _without_options(words[words.index("run") + 1 :])
+        elif name in _WRAPPERS:
+            words = _without_options(words[1:])
+        elif re.fullmatch(r"\d+(\.\d+)?[smhd]?", words[0]):  # of timeout
+            words = words[1:]
+        else:
+            break
+    return words
+
+
+def _without_options(words: list[str]) -> list[str]:
+    while words and words[0].startswith("-"):
+        words = words[1:]
+    return words
+
+
+def _script(arguments: Sequence[str], *, modules: bool) -> Iterator[str]:
+    """Yield the script of an interpreter: its first argument that is no option, or the module of ``-m``."""
+    skip = load = False
+    for index, word in enumerate(arguments):
+        if skip or load:
+            if load:
+                yield word
+            skip = load = False
+        elif modules and word == "-m":
+            yield from (f"-m {module}" for module in arguments[index + 1 : index + 2])
+            return
+        elif word in {"-c", "-e", "--eval", "-", "<"}:
+            yield from arguments[index + 1 : index + 2] if word == "<" else ()
+            return
+        elif word in _LOADS and not modules:
+            load = True
+        elif word in (_PYTHON_VALUES if modules else _OTHER_VALUES):
+            skip = True
+        elif not word.startswith("-") and word != "run":
+            yield word
+            return
+
+
+def module_file(module: str, directories: Sequence[Path]) -> Path | None:
+    """Return the file of a Python module below one of ``directories``, the first that has it; of a package what ``-m`` runs."""
+    relative = module.replace(".", "/")
+    for directory in directories:
+        for name in (f"{relative}.py", f"{relative}/__main__.py", f"{relative}/__init__.py"):
+            if (directory / name).is_file():
+                return directory / name
+    return None

@@ -15,7 +15,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, Literal
 
-from jumar.core.files import as_write_error
 from jumar.core.text import plural, without_escapes
 from jumar.errors import ConfigError
 from jumar.loop.checks.broken import runs_copies, runs_with_npx
@@ -25,7 +24,7 @@ from jumar.loop.checks.suite_reports import SuiteReports
 from jumar.model.checks import NO_TESTS, NOT_COLLECTED, CheckResult, Known
 from jumar.model.protocols import StepContext
 from jumar.processes.captured_output import DEFAULT_OUTPUT_CAP
-from jumar.processes.functions import ask, check_reference, describe_exception, described
+from jumar.processes.functions import ask, check_reference, log_exception
 from jumar.processes.process import ProcessResult, broken_reason, check_command, check_timeout, run_command, tail
 from jumar.processes.values import as_verdict
 from jumar.processes.written_files import check_relative, log_name
@@ -338,8 +337,5 @@ class CallableValidator:
         except AssertionError as error:
             check = _with_reason(check, str(error).strip() or "assertion failed")
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever somebody's function may raise
-            log = context.log_directory / log_name("check", self.name)
-            with as_write_error("write", log):
-                log.write_text(described(error), encoding="utf-8", errors="backslashreplace")
-            check = replace(check, broken=describe_exception(error))
+            check = replace(check, broken=log_exception(error, context.log_directory / log_name("check", self.name)))
         return replace(check, seconds=time.monotonic() - began)

@@ -21,8 +21,7 @@ from jumar.loop.engine.step_context import Briefing
 from jumar.loop.engine.take_snapshot import FAILED, Taking
 from jumar.loop.engine.verdict import Verdict, refuse_broken_start, verdict, why_broken, with_findings
 from jumar.loop.events.events import PhaseStarted
-from jumar.loop.generators.failures import without_effect
-from jumar.loop.generators.output_analysis import analyze
+from jumar.loop.generators.failures import analyze, without_effect
 from jumar.loop.hooks import reset_failure
 from jumar.loop.ranking.score import resolve_weights
 from jumar.loop.scorers.judge import JudgeScorer

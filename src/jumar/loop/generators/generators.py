@@ -10,13 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, Literal
 
-from jumar.core.files import as_write_error
-from jumar.loop.generators.failures import blocked_by_exit, rate_limit
-from jumar.loop.generators.output_analysis import error_lines, promises_completion
+from jumar.loop.generators.failures import blocked_by_exit, error_lines, promises_completion, rate_limit
 from jumar.model.protocols import GenerateOutcome, StepContext
 from jumar.model.records import Usage
 from jumar.processes.captured_output import DEFAULT_OUTPUT_CAP
-from jumar.processes.functions import ask, check_reference, describe_exception, described
+from jumar.processes.functions import ask, check_reference, log_exception
 from jumar.processes.process import ProcessResult, check_command, check_timeout, run_command
 from jumar.processes.usage import UsageReading, check_usage_map, join_readings, parse_usage, read_usage_file, usage_from_output
 from jumar.processes.values import as_usage
@@ -209,10 +207,7 @@ class CallableGenerator:
         try:
             returned = as_usage(self._function(context))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever somebody's function may raise
-            failure = describe_exception(error)
-            log = context.log_directory / _LOG
-            with as_write_error("write", log):
-                log.write_text(described(error), encoding="utf-8", errors="backslashreplace")
+            failure = log_exception(error, context.log_directory / _LOG)
             return GenerateOutcome(
                 exit_code=None,
                 seconds=time.monotonic() - began,

@@ -1,7 +1,6 @@
 """What people read of a loop: one read model, and its renderings as markdown, CSV, JSON, HTML and JUnit; the views; diffs.
 
-Reads records and decisions, and nothing else. Import the modules by name: only :mod:`jumar.loop.report.formats.html` needs a
-library.
+Reads records and decisions, and nothing else. Import the modules by name: only :mod:`jumar.loop.report.page` needs a library.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import Final
 
 from jumar.core.text import nearest
 from jumar.errors import ConfigError
-from jumar.loop.scorers.base import Builtin, ScorerRuntime, SharedEvaluation
+from jumar.loop.scorers.base import Builtin, Options, ScorerRuntime, SharedEvaluation
 from jumar.loop.scorers.checks import CHECKS, ChecksScorer
 from jumar.loop.scorers.command import COMMAND, CommandScorer
 from jumar.loop.scorers.coverage import COVERAGE
@@ -16,7 +16,6 @@ from jumar.loop.scorers.exit_code import EXIT, ExitScorer
 from jumar.loop.scorers.judge import JUDGE, JudgeScorer
 from jumar.loop.scorers.junit import JUNIT
 from jumar.loop.scorers.length import LENGTH
-from jumar.loop.scorers.options import Options
 from jumar.loop.scorers.python import PYTHON, CallableScorer, PythonScorer
 from jumar.loop.scorers.readability import READABILITY
 from jumar.loop.scorers.repeat import RepeatedScorer

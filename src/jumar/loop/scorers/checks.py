@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 from jumar.core.text import plural
-from jumar.loop.scorers.base import Builtin, ScorerRuntime, broken, reading
-from jumar.loop.scorers.options import Options
+from jumar.loop.scorers.base import Builtin, Options, ScorerRuntime, broken, reading
 from jumar.model.checks import CheckResult
 from jumar.model.protocols import Scorer, StepContext
 from jumar.model.records import ScoreReading

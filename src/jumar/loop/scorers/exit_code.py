@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from jumar.loop.scorers.base import Builtin, ScorerRuntime, broken, reading, run_for_score
-from jumar.loop.scorers.options import Options
+from jumar.loop.scorers.base import Builtin, Options, ProgramScorer, ScorerRuntime, broken, reading
 from jumar.model.protocols import Scorer, StepContext
 from jumar.model.records import ScoreReading
 from jumar.processes.process import broken_reason
 from jumar.processes.values import ScoreValue
 
 
-class ExitScorer:
+class ExitScorer(ProgramScorer):
     """Scores 1.0 for exit code 0, else 0.0: of its own command, or without one of the generator.
 
     A command that is not found or timed out makes the scorer broken. Without a command the start state scores 1.0: iterations
@@ -18,19 +17,11 @@ class ExitScorer:
     callable has no exit code, which is an invalid score.
     """
 
-    def __init__(
-        self, dimension: str, command: str | tuple[str, ...] | None, *, timeout: float | None, runtime: ScorerRuntime
-    ) -> None:
-        self.dimension = dimension
-        self._command = command
-        self._timeout = timeout
-        self._runtime = runtime
-
     def score(self, context: StepContext) -> ScoreReading:
         """Run the command, if there is one, and look at the exit code."""
-        if self._command is None:
+        if self.command is None:
             return reading(self.dimension, "exit", _of_generator(context))
-        result = run_for_score(self._command, context, self._runtime, name=f"{self.dimension} exit", timeout=self._timeout)
+        result = self.run(self.command, context, "exit")
         why = broken_reason(result)
         if why is not None or result.exit_code is None:
             return broken(self.dimension, "exit", why or "its exit code is unknown", seconds=result.seconds)

@@ -2,42 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from jumar.errors import ConfigError
-from jumar.loop.scorers.base import Builtin, ScorerRuntime, SharedEvaluation, broken, reading
-from jumar.loop.scorers.options import Options
+from jumar.loop.scorers.base import Builtin, Options, ScorerRuntime, SharedEvaluation, broken, reading
 from jumar.model.judges import Evaluated
 from jumar.model.protocols import Scorer, StepContext
 from jumar.model.records import ScoreReading
 from jumar.processes.values import ScoreValue
-
-_OPTIONS: Final = (
-    "mode",
-    "items",
-    "part",
-    "judge",
-    "patterns",
-    "rubric",
-    "fields",
-    "repeat",
-    "max_cost",
-    "reserve_cost",
-    "price",
-    "concurrency",
-    "timeout",
-    "max_retries",
-    "backoff_base",
-    "judge_scale",
-    "max_tokens",
-    "cache",
-    "learn",
-    "proof",
-    "decision_line",
-    "audit",
-    "confidence",
-    "audit_seed",
-)
 
 
 class JudgeScorer:
@@ -80,10 +50,8 @@ class JudgeScorer:
 def _build(dimension: str, options: Options, runtime: ScorerRuntime) -> Scorer:
     if runtime.evaluators is None:
         raise ConfigError(f"{options.where}: it is put together by `jumar run`; in a program of your own, make a JudgeScorer")
-    given = dict(options.values)
-    part = options.text("part", "gestalt")
-    given.pop("part", None)
-    return JudgeScorer(dimension, runtime.evaluators(given), part=part)
+    given = {name: value for name, value in options.values.items() if name != "part"}
+    return JudgeScorer(dimension, runtime.evaluators(given), part=options.text("part", "gestalt"))
 
 
-JUDGE = Builtin(build=_build, options=_OPTIONS, dimension="correctness")
+JUDGE = Builtin(build=_build, options=None, dimension="correctness")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from jumar.errors import ConfigError
-from jumar.loop.scorers.base import Builtin, ScorerRuntime, TextScorer
-from jumar.loop.scorers.options import Options
+from jumar.loop.scorers.base import Builtin, Options, ScorerRuntime, TextScorer
 from jumar.model.protocols import Scorer
 from jumar.processes.values import ScoreValue
 

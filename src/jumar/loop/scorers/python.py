@@ -5,12 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from jumar.core.files import as_write_error
-from jumar.loop.scorers.base import Builtin, ScorerRuntime, broken, reading
-from jumar.loop.scorers.options import Options
+from jumar.loop.scorers.base import Builtin, Options, ScorerRuntime, broken, reading
 from jumar.model.protocols import Scorer, StepContext
 from jumar.model.records import ScoreReading
-from jumar.processes.functions import ask, check_reference, describe_exception, described
+from jumar.processes.functions import ask, check_reference, log_exception
 from jumar.processes.values import ScoreValue, as_score
 from jumar.processes.written_files import log_name
 
@@ -63,10 +61,8 @@ class CallableScorer:
         try:
             value = as_score(self._function(context))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever somebody's function may raise
-            log = context.log_directory / log_name("score", f"{self.dimension} {self._name}")
-            with as_write_error("write", log):
-                log.write_text(described(error), encoding="utf-8", errors="backslashreplace")
-            return broken(self.dimension, self._name, describe_exception(error), seconds=time.monotonic() - began)
+            why = log_exception(error, context.log_directory / log_name("score", f"{self.dimension} {self._name}"))
+            return broken(self.dimension, self._name, why, seconds=time.monotonic() - began)
         return reading(self.dimension, self._name, value, seconds=time.monotonic() - began)
 
 

@@ -13,9 +13,8 @@ from types import MappingProxyType
 from typing import Final
 
 from jumar.errors import ConfigError
-from jumar.loop.scorers.base import Builtin, ScorerRuntime, TextScorer
+from jumar.loop.scorers.base import Builtin, Options, ScorerRuntime, TextScorer
 from jumar.loop.scorers.markdown import prose_blocks
-from jumar.loop.scorers.options import Options
 from jumar.model.protocols import Scorer
 from jumar.processes.values import ScoreValue
 

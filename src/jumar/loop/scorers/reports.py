@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from jumar.core.files import UnreadableFileError
-from jumar.loop.scorers.base import Builtin, ScorerRuntime, broken, reading, run_for_score
-from jumar.loop.scorers.options import Options
+from jumar.loop.scorers.base import Builtin, Options, ProgramScorer, ScorerRuntime, broken, reading
 from jumar.model.protocols import Scorer, StepContext
 from jumar.model.records import ScoreReading
 from jumar.processes.process import broken_reason
@@ -20,21 +18,20 @@ _TICK: Final = 50_000_000  # ns that a file's time may lag behind the clock: ker
 _COARSE: Final = 2_000_000_000  # the same for file systems that keep whole seconds
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportScorer:
+class ReportScorer(ProgramScorer):
     """Measures the report files that ``path`` names, after running ``command`` if there is one.
 
     The command's exit code does not matter: failing tests are what the report is about. That it could not run at all makes the
     scorer broken. No report, or none that belongs to this iteration, is an invalid score: nothing was measured.
     """
 
-    dimension: str
-    name: str
-    path: str
-    command: str | tuple[str, ...] | None
-    timeout: float | None
-    runtime: ScorerRuntime
-    measure: Callable[[list[bytes]], ScoreValue]
+    def __init__(
+        self, dimension: str, options: Options, runtime: ScorerRuntime, *, name: str, measure: Callable[[list[bytes]], ScoreValue]
+    ) -> None:
+        super().__init__(dimension, options.command(), timeout=options.timeout(), runtime=runtime)
+        self.name = name
+        self.path = options.path()
+        self.measure = measure
 
     def score(self, context: StepContext) -> ScoreReading:
         """Make the report where that is asked for, and measure it."""
@@ -42,8 +39,7 @@ class ReportScorer:
         try:
             before = _identities(context.workdir, self.path)
             if self.command is not None:
-                log = f"{self.dimension} {self.name}"
-                result = run_for_score(self.command, context, self.runtime, name=log, timeout=self.timeout)
+                result = self.run(self.command, context, self.name)
                 seconds = result.seconds
                 why = broken_reason(result)
                 if why is not None:
@@ -72,15 +68,7 @@ def report_builtin(name: str, measure: Callable[[list[bytes]], ScoreValue], *, d
     """Return the kind of scorer that reads reports with ``measure``; it scores ``dimension`` unless told otherwise."""
 
     def build(dimension: str, options: Options, runtime: ScorerRuntime) -> Scorer:
-        return ReportScorer(
-            dimension=dimension,
-            name=name,
-            path=options.path(),
-            command=options.command(),
-            timeout=options.timeout(),
-            runtime=runtime,
-            measure=measure,
-        )
+        return ReportScorer(dimension, options, runtime, name=name, measure=measure)
 
     return Builtin(build=build, options=("path", "command", "timeout"), dimension=dimension)
 

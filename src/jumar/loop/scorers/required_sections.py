@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 
 from jumar.errors import ConfigError
-from jumar.loop.scorers.base import Builtin, ScorerRuntime, TextScorer
+from jumar.loop.scorers.base import Builtin, Options, ScorerRuntime, TextScorer
 from jumar.loop.scorers.markdown import Heading, headings
-from jumar.loop.scorers.options import Options
 from jumar.model.protocols import Scorer
 from jumar.processes.values import ScoreValue
 

@@ -22,7 +22,7 @@ from jumar.core.rendering.figures import (
 from jumar.core.rendering.html import block, render_page, render_text
 from jumar.core.text import escape, percent, plural, points
 from jumar.core.version import __version__
-from jumar.loop.report.advice import causes, recommendations
+from jumar.loop.report.advice import causes, checklist, recommendations
 from jumar.loop.report.certainty import (
     COMPARED_COLUMNS,
     FINALIST_COLUMNS,
@@ -32,10 +32,9 @@ from jumar.loop.report.certainty import (
     mean_text,
     score_text,
 )
-from jumar.loop.report.checklist import checklist
 from jumar.loop.report.diff import artifact_lines, artifacts_sentence
-from jumar.loop.report.formats.plot import NARROW, WIDE, sparklines, trajectory_plot
 from jumar.loop.report.judged import DECIDED_COLUMNS, LEARNED_COLUMNS, decided_notes, decided_rows, learned_rows, take_over
+from jumar.loop.report.plot import NARROW, WIDE, sparklines, trajectory_plot
 from jumar.loop.report.read import LoopReport
 from jumar.loop.report.reasons import capital, checks_sentence, degradation_sentence, kind_of, rationale, reason_of, stopped_text
 from jumar.loop.report.rows import VERIFIED, change, changes, started_from, trajectory_rows

@@ -1,1 +1,0 @@
-"""The renderings of a loop's report, one a file."""
