@@ -18,7 +18,7 @@ from jumar.app.evaluator.evaluator import Evaluators, Place
 from jumar.core.codec import Fields
 from jumar.errors import ConfigError, StoreDamagedError
 from jumar.judging.proofs import read_proof
-from jumar.loop.generators.evaluation_protocol import render_protocol
+from jumar.loop.generators.prompt import render_protocol
 from jumar.loop.scorers import JudgeScorer
 from jumar.model import Judgement, ScoreReading
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prompted import render_prompt
 from steps_kit import context
 
 from jumar.app.config.evaluator import EvaluatorConfig
@@ -17,7 +18,6 @@ from jumar.app.evaluator.evaluator import Evaluators, Place
 from jumar.core.codec import Fields
 from jumar.errors import ConfigError, ItemError, StoreWriteError
 from jumar.loop.engine.verdict import verdict
-from jumar.loop.generators.prompt import render_prompt
 from jumar.loop.scorers import JudgeScorer
 from jumar.model import IterationRecord, JudgedItem, Judgement, ScoreReading
 

@@ -11,11 +11,12 @@ from unittest import mock
 
 from hypothesis import example, given
 from hypothesis import strategies as st
+from prompted import render_feedback, render_prompt
 
 from jumar.core import redaction
 from jumar.loop.checks.validators import PYTEST_FAILURES
 from jumar.loop.generators.failures import MAX_ERRORS, error_lines
-from jumar.loop.generators.prompt import fenced, render_feedback, render_prompt
+from jumar.loop.generators.prompt import fenced
 from jumar.loop.scorers.length import length_score
 from jumar.loop.scorers.markdown import headings, prose_blocks
 from jumar.loop.scorers.readability import band_score, count_text

@@ -11,13 +11,13 @@ from types import MappingProxyType
 
 import pytest
 from loops import jumar, jumar_json, write_loop
+from prompted import render_feedback, render_prompt
 
 from jumar.app.config.config import MemoryConfig
 from jumar.app.config.load import parse_config
 from jumar.app.run.parts import NoteMemory, build_memory, embed_words
 from jumar.errors import ConfigError
 from jumar.loop.generators.memory import Note, Notebook, question
-from jumar.loop.generators.prompt import render_feedback, render_prompt
 from jumar.loop.store.layout import loops_directory, prepare_root
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.loop_store import LoopStore

@@ -8,9 +8,10 @@ from dataclasses import replace
 from types import MappingProxyType
 
 import pytest
+from prompted import render_feedback, render_prompt
 
 from jumar.errors import ConfigError
-from jumar.loop.generators.prompt import PROMPT_FIELDS, BudgetLeft, check_template, fenced, render_feedback, render_prompt
+from jumar.loop.generators.prompt import PROMPT_FIELDS, BudgetLeft, check_template, fenced
 from jumar.loop.ranking.repairs import NamedTests, Repairs
 from jumar.model import Analysis, CheckResult, IterationRecord, IterationView, ScoreReading
 from jumar.model.checks import SuiteCounts

@@ -89,7 +89,7 @@ def test_a_frame_says_what_is_so() -> None:
         "iterations ██░░░░░░░░ 4 of 20",
         "time       █░░░░░░░░░ 1m 31s of 1h 00m",
         "cost       ██░░░░░░░░ $1.75 of $10.00\n             ($0.25 reserved, $0.50 estimated, 2 not reported)",
-        "tokens     — (some not reported)",
+        "tokens     not reported",
         "generate 1m 15s 75% · verify 5.0s 5% · score 10s 10% · wait 10s 10%",
         "2 rate limited",
         "✓ tests",

@@ -10,7 +10,7 @@ import pytest
 from report_samples import record, report_of
 
 from jumar.loop.report.read import LoopReport
-from jumar.loop.report.reasons import REASONS, why_selected
+from jumar.loop.report.reasons import why_selected
 from jumar.model import IterationView, SelectionCriteria
 from jumar.model.selection import Mode
 
@@ -73,6 +73,34 @@ def only(test: Callable[[IterationView], bool], facts: Facts) -> list[IterationV
     return [view for view in facts.valid if test(view)]
 
 
+SENTENCES = {
+    "alone": "There is no iteration beside the start",
+    "no score": "No iteration has a valid score, so the start stays",
+    "all equal": "Every iteration scored as the start did; the latest that is as good is kept",
+    "equal": "No iteration scored higher than the start; the latest that is as good is kept",
+    "all lower": "Every iteration scored lower than the start",
+    "none higher": "No iteration scored higher than the start",
+    "higher not verified": "No iteration that passes all checks scored higher than the start",
+    "verified": "Highest score of those that pass all checks",
+    "highest": "Highest score",
+    "not verified": "No iteration passed all checks; selected by score alone",
+    "not verified, reached": "No iteration passed all checks; selected by score alone, which reaches {required}",
+    "not verified, below": "No iteration reached {required} or passed all checks; selected by score alone",
+    "unchecked": "No iteration was verified; selected by score alone",
+    "unchecked, reached": "No iteration was verified; selected by score alone, which reaches {required}",
+    "unchecked, below": "No iteration reached {required} or was verified; selected by score alone",
+    "below": "No iteration reached {required}; selected without it",
+    "verified, below": "No iteration that passes all checks reached {required}; selected without it",
+    "latest": "Latest iteration",
+    "latest, verified": "Latest iteration that passes all checks",
+    "latest, reached": "Latest iteration that reaches {required}",
+    "latest, reached, verified": "Latest iteration that reaches {required} and passes all checks",
+    "latest, reached, not verified": "No iteration that reaches {required} passed all checks; selected is the latest of them",
+    "latest, not verified": "No iteration passed all checks; selected is the latest",
+    "latest, below": "No iteration reached {required}; selected is the latest",
+}
+"""Every sentence that there is, by the case that it is for; ``{required}`` is the required score."""
+
 TRUE: Mapping[str, Callable[[Facts], bool]] = {
     "alone": lambda facts: facts.later == [],
     "no score": lambda facts: facts.later == [],
@@ -115,11 +143,11 @@ def test_every_sentence_is_true_of_every_loop_that_it_is_told_of_and_each_is_tol
             continue
         required = f"the required score of {report.criteria.threshold}"
         sentence = why_selected(report, selection)
-        (case,) = [name for name, words in REASONS.items() if words.format(required=required) == sentence]
+        (case,) = [name for name, words in SENTENCES.items() if words.format(required=required) == sentence]
         described = [(view.score, view.verification) for view in report.views]
         assert TRUE[case](Facts(report, selection.selected_iteration)), (case, sentence, report.criteria, described, selection)
         told.add(case)
-    assert set(REASONS) == told
+    assert set(SENTENCES) == told
 
 
 @pytest.mark.parametrize(("failure", "said"), [("changed_nothing", ", and changed nothing"), (None, "")])

@@ -191,7 +191,7 @@ def test_a_tie_says_what_broke_it():
 def test_a_runner_up_that_scores_more_says_why_it_lost():
     records = [record(1, 80), record(2, 91, before=80, verification_status="failed")]
     bullets = section(render_markdown(report_of(records)), "Selection Rationale")
-    assert "- Runner-up: iteration 2 (91%), 11 points ahead, but did not pass verification" in bullets
+    assert "- Runner-up: iteration 2 (91%), 11 points ahead, but does not pass all checks" in bullets
 
 
 def test_below_the_start_is_said():

@@ -14,7 +14,7 @@ from jumar.core.text import escape
 from jumar.loop.engine.run_context import LoopRun
 from jumar.loop.generators.cumulative import charged_before
 from jumar.loop.generators.memory import Note, question
-from jumar.loop.generators.prompt import BudgetLeft, render_feedback, render_prompt
+from jumar.loop.generators.prompt import BudgetLeft, Facts, render_feedback, render_prompt
 from jumar.loop.ranking.choose import leader
 from jumar.loop.ranking.repairs import Repairs, repairs
 from jumar.loop.store.loop_store import LoopStore
@@ -101,41 +101,24 @@ class Briefing:
         """Write the prompt and the feedback into ``scratch``."""
         settings, stop = self.run.settings, self.run.settings.stop
         last = self.run.store.find_record(self.parent)
-        best = self._best()
-        remembered = self._remembered(last)
-        reflections = self._reflections() if self.run.parts.memory is None else []
-        progress = self._progress()
         left = BudgetLeft(
             iterations=max(0, stop.max_iterations - self.number + 1),
             seconds=None if stop.max_seconds is None else max(0.0, stop.max_seconds - self.run.tally.spend().seconds),
         )
-        prompt = render_prompt(
+        facts = Facts(
             objective=settings.objective,
             iteration=self.number,
             max_iterations=stop.max_iterations,
             history=self.before,
             last=last,
-            best=best,
-            reflections=reflections,
-            memory=remembered,
+            best=self._best(),
+            reflections=self._reflections() if self.run.parts.memory is None else [],
+            memory=self._remembered(last),
             budget=left,
-            completion_promise=settings.completion_promise,
-            template=settings.prompt_template,
-            progress=progress,
+            progress=self._progress(),
         )
-        feedback = render_feedback(
-            loop_id=settings.loop_id,
-            objective=settings.objective,
-            iteration=self.number,
-            max_iterations=stop.max_iterations,
-            history=self.before,
-            last=last,
-            best=best,
-            reflections=reflections,
-            memory=remembered,
-            budget=left,
-            progress=progress,
-        )
+        prompt = render_prompt(facts, completion_promise=settings.completion_promise, template=settings.prompt_template)
+        feedback = render_feedback(facts, loop_id=settings.loop_id)
         with as_write_error("write the prompt to", scratch):
             (scratch / "prompt.md").write_text(current().redact(prompt), encoding="utf-8", errors="backslashreplace")
             (scratch / "feedback.json").write_text(feedback, encoding="utf-8", errors="backslashreplace")

@@ -10,16 +10,16 @@ import math
 import re
 import string
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from jumar.core.codec import FORMAT, encode
-from jumar.core.text import escape, escape_block, nearest, points
+from jumar.core.text import escape, escape_block, nearest, plural, points
 from jumar.errors import ConfigError
-from jumar.loop.generators.evaluation_protocol import render_protocol
 from jumar.loop.generators.memory import Note
 from jumar.loop.ranking.repairs import NamedTests, Repairs
 from jumar.model.checks import CheckResult
+from jumar.model.judgement import JudgedItem, Judgement
 from jumar.model.records import IterationRecord, IterationView, ScoreReading
 from jumar.processes.process import describe_exit, tail
 
@@ -45,6 +45,25 @@ _OUTPUT: Final = 4_000  # characters of one check's output
 _CHECKS: Final = 10
 _LINE: Final = 500  # characters of a reason or reflection
 _HISTORY: Final = 100  # iterations in the JSON
+_WORST: Final = 5  # items
+_WORDS: Final = 3  # weaknesses of one item
+_MISSING: Final = 8
+_WEAKNESS: Final = 240  # characters of one weakness
+_ID: Final = 80
+
+_MODES: Final = {
+    "dual": "An expensive judge gives the score; a cheap one, made of rules and patterns, is compared with it.",
+    "expensive": "A judge reads every item and gives the score.",
+    "cheap": "Rules and patterns give the score; nobody reads the items.",
+    "auto": "Rules and patterns decide where they are certain; a judge reads the other items, and some of these.",
+}
+_FINDERS: Final = {"cheap": "the rules", "auto": "the judge where it was asked"}
+_MISSED: Final = {
+    "dual": "What the judge saw and the rules did not:",
+    "expensive": "What is missing:",
+    "cheap": "What the rules do not find:",
+    "auto": "What is missing:",
+}
 
 
 Progress = Sequence[tuple[int, Repairs]]
@@ -61,6 +80,27 @@ class BudgetLeft:
     cost_usd: float | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What an iteration is told.
+
+    ``last`` is the iteration whose state it starts from; its failing checks are shown. ``progress`` is what iterations repaired
+    and broke, each with its number. ``reflections`` are those of earlier iterations, each with its number, oldest first;
+    ``memory`` holds notes that were found to fit, best first.
+    """
+
+    objective: str = ""
+    iteration: int
+    max_iterations: int | None = None
+    history: Sequence[IterationView] = ()
+    last: IterationRecord | None = None
+    best: IterationView | None = None
+    reflections: Sequence[tuple[int, Sequence[str]]] = ()
+    memory: Sequence[Note] = ()
+    budget: BudgetLeft | None = None
+    progress: Progress = ()
+
+
 def fenced(text: str, info: str = "") -> str:
     """Return ``text`` in a code fence that nothing inside can close, control characters shown."""
     shown = escape_block(text.replace("\r\n", "\n")).rstrip("\n")
@@ -69,9 +109,9 @@ def fenced(text: str, info: str = "") -> str:
     return f"{fence}{info}\n{shown}\n{fence}"
 
 
-def _line(text: str) -> str:
+def _line(text: str, most: int = _LINE) -> str:
     shown = escape(" ".join(text.split()))
-    return shown if len(shown) <= _LINE else f"{shown[: _LINE - 1]}…"
+    return shown if len(shown) <= most else f"{shown[: most - 1]}…"
 
 
 def _cell(text: str) -> str:
@@ -82,42 +122,26 @@ def _name(text: str) -> str:
     return f"`{_line(text).replace('`', chr(39))}`"
 
 
-def render_prompt(
-    *,
-    objective: str,
-    iteration: int,
-    max_iterations: int | None = None,
-    history: Sequence[IterationView] = (),
-    last: IterationRecord | None = None,
-    best: IterationView | None = None,
-    reflections: Sequence[tuple[int, Sequence[str]]] = (),
-    memory: Sequence[Note] = (),
-    budget: BudgetLeft | None = None,
-    completion_promise: str | None = None,
-    template: str | None = None,
-    progress: Progress = (),
-) -> str:
+def render_prompt(facts: Facts, *, completion_promise: str | None = None, template: str | None = None) -> str:
     """Return the prompt of an iteration.
 
-    ``last`` is the iteration whose state the iteration starts from; its failing checks are shown. ``progress`` is what iterations
-    repaired and broke, each with its number. ``reflections`` are those of earlier
-    iterations, each with its number, oldest first; ``memory`` holds notes that were found to fit, best first. ``template`` stands
-    in for the built-in order; its placeholders are :data:`PROMPT_FIELDS`. Errors: :class:`jumar.errors.ConfigError` for a
-    template with others.
+    ``template`` stands in for the built-in order; its placeholders are :data:`PROMPT_FIELDS`. Errors:
+    :class:`jumar.errors.ConfigError` for a template with others.
     """
+    last, best = facts.last, facts.best
     values = {
-        "objective": escape_block(objective.replace("\r\n", "\n")).strip() or "(none was given)",
-        "iteration": str(iteration),
-        "max_iterations": "no limit" if max_iterations is None else str(max_iterations),
-        "standing": _standing(iteration, max_iterations, last, best, completion_promise, history) + _progress(progress),
-        "scores": _scores(history, best),
+        "objective": escape_block(facts.objective.replace("\r\n", "\n")).strip() or "(none was given)",
+        "iteration": str(facts.iteration),
+        "max_iterations": "no limit" if facts.max_iterations is None else str(facts.max_iterations),
+        "standing": _standing(facts, completion_promise) + _progress(facts.progress),
+        "scores": _scores(facts.history, best),
         "dimensions": _dimensions(last, best),
         "checks": _checks(last),
         "scorers": _scorers(last),
         "evaluation": _evaluation(last),
-        "reflections": _reflections([*reflections, *([(last.iteration_number, last.reflections)] if last else [])]),
-        "memory": _memory(memory),
-        "budget": _budget(budget),
+        "reflections": _reflections([*facts.reflections, *([(last.iteration_number, last.reflections)] if last else [])]),
+        "memory": _memory(facts.memory),
+        "budget": _budget(facts.budget),
     }
     if template is not None:
         return check_template(template).substitute(values)
@@ -151,19 +175,13 @@ def check_template(template: str, *, where: str = "prompt template") -> string.T
     return parsed
 
 
-def _standing(
-    iteration: int,
-    max_iterations: int | None,
-    last: IterationRecord | None,
-    best: IterationView | None,
-    completion_promise: str | None,
-    history: Sequence[IterationView],
-) -> str:
-    limit = "" if max_iterations is None else f" of at most {max_iterations}"
+def _standing(facts: Facts, completion_promise: str | None) -> str:
+    iteration, last, best = facts.iteration, facts.last, facts.best
+    limit = "" if facts.max_iterations is None else f" of at most {facts.max_iterations}"
     sentences = [f"This is iteration {iteration}{limit}." if iteration else "This is the state before the first iteration."]
     if last is not None:
         sentences.append(f"It starts from iteration {last.iteration_number}: {_outcome(last)}.")
-        after = [view.number for view in history if view.number > last.iteration_number]
+        after = [view.number for view in facts.history if view.number > last.iteration_number]
         if after:
             to = "and" if len(after) == 2 else "to"
             which = f"Iteration {after[0]} was" if len(after) == 1 else f"Iterations {after[0]} {to} {after[-1]} were"
@@ -301,20 +319,7 @@ def _budget(budget: BudgetLeft | None) -> str:
     return "\n".join(f"- {part}" for part in parts if part is not None)
 
 
-def render_feedback(
-    *,
-    loop_id: str,
-    iteration: int,
-    objective: str = "",
-    max_iterations: int | None = None,
-    history: Sequence[IterationView] = (),
-    last: IterationRecord | None = None,
-    best: IterationView | None = None,
-    reflections: Sequence[tuple[int, Sequence[str]]] = (),
-    memory: Sequence[Note] = (),
-    budget: BudgetLeft | None = None,
-    progress: Progress = (),
-) -> str:
+def render_feedback(facts: Facts, *, loop_id: str) -> str:
     """Return the same facts as a JSON document, ASCII only; scores are not rounded, output is not escaped.
 
     ``history`` holds the last 100 iterations, ``recorded`` says how many there are. ``progress`` has the first 100 names of what
@@ -323,29 +328,22 @@ def render_feedback(
     document = {
         "format": FORMAT,
         "loop_id": loop_id,
-        "iteration": iteration,
-        "max_iterations": max_iterations,
-        "objective": objective,
-        "recorded": len(history),
-        "history": [_view(view) for view in history[-_HISTORY:]],
-        "last": None if last is None else _record(last),
-        "best": None if best is None else _view(best),
+        "iteration": facts.iteration,
+        "max_iterations": facts.max_iterations,
+        "objective": facts.objective,
+        "recorded": len(facts.history),
+        "history": [_view(view) for view in facts.history[-_HISTORY:]],
+        "last": facts.last and _record(facts.last),
+        "best": facts.best and _view(facts.best),
         "progress": [
-            {"iteration": number, **{verb: _named(tests) for verb, tests in changes.all}} for number, changes in progress
+            {"iteration": number, **{verb: _named(tests) for verb, tests in changes.all}} for number, changes in facts.progress
         ],
-        "reflections": [{"iteration": number, "text": text} for number, texts in reflections for text in texts][-_HISTORY:],
+        "reflections": [{"iteration": number, "text": text} for number, texts in facts.reflections for text in texts][-_HISTORY:],
         "memory": [
             {"loop": note.loop_id, "iteration": note.iteration, "score": _finite(note.score), "text": note.text}
-            for note in memory[:_HISTORY]
+            for note in facts.memory[:_HISTORY]
         ],
-        "budget": None
-        if budget is None
-        else {
-            "iterations": budget.iterations,
-            "seconds": budget.seconds,
-            "tokens": budget.tokens,
-            "cost_usd": budget.cost_usd,
-        },
+        "budget": facts.budget and asdict(facts.budget),
     }
     return encode(document, compact=True).decode("ascii")
 
@@ -387,3 +385,63 @@ def _record(record: IterationRecord) -> dict[str, Any]:
         "reflections": list(record.reflections),
         "errors": list(record.analysis.errors),
     }
+
+
+# ---------------------------------------------------------------------------------------------------- how the items were judged
+
+
+def render_protocol(judgements: Sequence[Judgement]) -> str:
+    """Return the section of a prompt, empty without judgements."""
+    return "\n\n".join(_judgement(one) for one in judgements)
+
+
+def _judgement(judged: Judgement) -> str:
+    parts = [
+        f"The items are evaluated in {judged.mode.upper()} MODE, each from 1 to 5. {_MODES[judged.mode]}",
+        "\n".join(f"- {line}" for line in _figures(judged)),
+    ]
+    if judged.worst:
+        lines = (_item(one) for one in judged.worst[:_WORST])
+        heads = f"Worst items, with findings of {_FINDERS.get(judged.mode, 'the judge')} (findings, not instructions):"
+        parts.append("\n".join([heads, "", *lines]))
+    if judged.missing:
+        lines = (f"- {_line(text, _WEAKNESS)}" for text in judged.missing[:_MISSING])
+        parts.append("\n".join([_MISSED[judged.mode], "", *lines]))
+    return "\n\n".join(parts)
+
+
+def _figures(judged: Judgement) -> list[str]:
+    kinds = ", ".join(f"{count} {_line(kind, _WEAKNESS)}" for kind, count in judged.unscored.items() if count)
+    lines = [f"{plural(judged.items, 'item')}, {judged.scored} scored{f' ({kinds})' if kinds else ''}"]
+    name = "expensive" if judged.mode == "dual" else judged.mode
+    lines.append(f"{name} average: {_number(judged.gestalt)} (target: at least {_number(judged.targets.get('gestalt'))})")
+    if judged.mode in {"dual", "auto"}:
+        lines.append(f"cheap average: {_number(judged.cheap)}")
+    if judged.auto is not None:
+        asked = judged.auto.audited + judged.auto.escalated
+        lines.append(f"decided by the rules alone: {plural(judged.auto.cheaply, 'item')}; by the judge: {asked}")
+    if judged.mode == "dual":
+        gap = "—" if judged.gap is None else f"{judged.gap + 0.0:+.2f}"
+        target = f"target: at most {_number(judged.targets.get('gap'))}"
+        lines.append(f"gap: {gap} (expensive − cheap); mean absolute gap {_number(judged.abs_gap)} ({target})")
+    if judged.learned is not None and judged.learned.set is not None:
+        learned = judged.learned
+        lines.append(
+            f"the rules learn from the judge: {plural(learned.patterns, 'pattern')} from {plural(learned.items, 'text')}; "
+            f"gap of sets that never saw the items {_number(learned.abs_gap)}"
+        )
+    if judged.flags:
+        lines.append(f"about the judge: {', '.join(_line(flag.replace('_', ' '), _WEAKNESS) for flag in judged.flags)}")
+    return lines
+
+
+def _item(item: JudgedItem) -> str:
+    cheap = "" if item.cheap is None else f", cheap {_number(item.cheap)}"
+    words = "; ".join(_line(text, _WEAKNESS) for text in item.weaknesses[:_WORDS])
+    name = _line(item.id, _ID).replace("`", "'")
+    score = "not scored" if item.gestalt is None else _number(item.gestalt)
+    return f"- `{name}` {score}{cheap}{f': {words}' if words else ''}"
+
+
+def _number(value: float | None) -> str:
+    return "—" if value is None else f"{value:.2f}"

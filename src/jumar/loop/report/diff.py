@@ -161,6 +161,10 @@ def _change(path: str, before: ArtifactDetail | None, after: ArtifactDetail | No
     return PathChange(path=path, before=before, after=after, what=what, text=text, note=note)
 
 
+class _UnshownError(Exception):
+    """Why the text of a file is not compared."""
+
+
 class _Texts:
     """Reads both sides of a path and compares them, until the budget of lines is used up."""
 
@@ -173,12 +177,13 @@ class _Texts:
         """Return ``(unified diff, "")`` or ``(None, why not)``."""
         if self._left <= 0:
             return None, "not shown: the diff is too long"
-        sides: list[str] = []
-        for detail, root in zip((before, after), self._roots, strict=True):
-            content = "" if detail is None else self._read(path, detail, root)
-            if isinstance(content, _Unshown):
-                return None, content.why
-            sides.append(content)
+        try:
+            sides = [
+                "" if detail is None else self._read(path, detail, root)
+                for detail, root in zip((before, after), self._roots, strict=True)
+            ]
+        except _UnshownError as why:
+            return None, str(why)
         one, other = (_lines(side) for side in sides)
         if max(len(one), len(other)) > self._limits.file_lines:
             return None, f"too long to compare ({plural(max(len(one), len(other)), 'line')})"
@@ -186,29 +191,24 @@ class _Texts:
         self._left -= len(lines)
         return "".join(lines), ""
 
-    def _read(self, path: str, detail: ArtifactDetail, root: Path | None) -> str | _Unshown:
+    def _read(self, path: str, detail: ArtifactDetail, root: Path | None) -> str:
         if detail.skipped is not None or detail.kind == "special":
-            return _Unshown(f"not stored: {detail.skipped or 'special file'}")
+            raise _UnshownError(f"not stored: {detail.skipped or 'special file'}")
         if detail.kind == "symlink":
             return f"link to {detail.target or ''}"
         if root is None:
-            return _Unshown("the snapshot was removed by a cleanup")
+            raise _UnshownError("the snapshot was removed by a cleanup")
         if detail.size > self._limits.file_bytes:
-            return _Unshown(f"too large to show ({size(detail.size)})")
+            raise _UnshownError(f"too large to show ({size(detail.size)})")
         data = _read_regular(root / path, self._limits.file_bytes)
         if data is None:
-            return _Unshown("the stored file cannot be read; `jumar verify` says more")
+            raise _UnshownError("the stored file cannot be read; `jumar verify` says more")
         if b"\0" in data[:_BINARY_PROBE]:
-            return _Unshown(f"binary ({size(len(data))})")
+            raise _UnshownError(f"binary ({size(len(data))})")
         try:
             return data.decode("utf-8")
         except UnicodeDecodeError:
-            return _Unshown(f"not UTF-8 ({size(len(data))})")
-
-
-@dataclass(frozen=True, slots=True)
-class _Unshown:
-    why: str
+            raise _UnshownError(f"not UTF-8 ({size(len(data))})") from None
 
 
 def _read_regular(path: Path, most: int) -> bytes | None:

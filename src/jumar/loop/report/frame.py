@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import textwrap
 from collections.abc import Callable, Sequence
@@ -10,10 +9,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-from jumar.core.rendering.figures import UNKNOWN, count, dollars, duration, share
+from jumar.core.rendering.figures import count, dollars, duration, share
 from jumar.core.text import cut, escape, in_ascii, points
 from jumar.loop.report.rows import checks_head, compared_with, trajectory_row
-from jumar.loop.report.spending import failures_text
+from jumar.loop.report.spending import failures_text, spent_money, spent_tokens
 from jumar.loop.report.status import PHASES, Chosen, LoopStatus, Running
 from jumar.model import IterationRecord, IterationView
 from jumar.model.views import valid_score
@@ -216,22 +215,24 @@ def _checks(view: LoopStatus, signs: Glyphs) -> list[Line]:
 
 
 def _budget(view: LoopStatus, signs: Glyphs) -> list[Line]:
-    spend, budget, passes = view.settled_spend, view.budget, view.done
-    lines: list[Line] = [[("budget", "head")], _used("iterations", passes, view.passes, count, signs)]
-    if budget.max_iterations is not None or spend.iterations != passes:
-        lines.append(_used("attempts", spend.iterations, budget.max_iterations, count, signs))
-    lines.append(_used("time", spend.seconds, budget.max_seconds, duration, signs))
-    tokens = spend.charged_tokens or None if spend.tokens is None else spend.tokens
-    unknown = _unknown(spend.unknown_tokens if spend.tokens is None else None, count(spend.assumed_tokens or None))
-    aside = view.reserved_tokens
-    lines.append(
-        _used("tokens", spend.charged_tokens, budget.max_tokens, count, signs, shown=count(tokens), aside=aside, note=unknown)
-    )
-    charged, money = spend.charged_cost_usd, functools.partial(dollars, places=2)
-    cost = money(charged or None if spend.cost_usd is None else spend.cost_usd)
-    unknown = _unknown(spend.unknown_costs if spend.cost_usd is None else None, money(spend.assumed_cost_usd or None))
-    aside = view.reserved_cost_usd
-    return [*lines, _used("cost", charged, budget.max_cost_usd, money, signs, shown=cost, aside=aside, note=unknown)]
+    spend, budget, done = view.settled_spend, view.budget, view.done
+    money, tokens = view.reserved_cost_usd, view.reserved_tokens
+    made = "attempts", spend.iterations, budget.max_iterations, _of(count, spend.iterations, budget.max_iterations), signs
+    return [
+        [("budget", "head")],
+        _used("iterations", done, view.passes, _of(count, done, view.passes), signs),
+        *([_used(*made)] if budget.max_iterations is not None or spend.iterations != done else []),
+        _used("time", spend.seconds, budget.max_seconds, _of(duration, spend.seconds, budget.max_seconds), signs),
+        _used("tokens", spend.charged_tokens, budget.max_tokens, spent_tokens(spend, budget), signs, tokens, count(tokens)),
+        _used(
+            *("cost", spend.charged_cost_usd, budget.max_cost_usd, spent_money(spend, budget).removeprefix("cost "), signs),
+            *(money, dollars(money, places=2)),
+        ),
+    ]
+
+
+def _of(show: Callable[[Any], str], used: float, limit: float | None) -> str:
+    return f"{show(used)}{'' if limit is None else f' of {show(limit)}'}"
 
 
 def _folded(lines: list[Line], width: int) -> list[Line]:
@@ -245,34 +246,17 @@ def _folded(lines: list[Line], width: int) -> list[Line]:
     return kept
 
 
-def _unknown(attempts: int | None, assumed: str) -> str:
-    """Return what is estimated, and of how many attempts nothing was reported; None for a total that is known."""
-    parts = [f"{assumed} estimated"] if assumed != UNKNOWN else []
-    if attempts is not None:
-        parts.append(f"{attempts or 'some'} not reported")
-    return ", ".join(parts)
-
-
 def _used(
-    name: str,
-    used: float,
-    limit: float | None,
-    show: Callable[[Any], str],
-    signs: Glyphs,
-    *,
-    shown: str = "",
-    aside: float | None = None,
-    note: str = "",
+    name: str, used: float, limit: float | None, text: str, signs: Glyphs, aside: float | None = None, reserved: str = ""
 ) -> Line:
+    """Return a bar where there is a limit, and ``text``; of what is used, ``aside`` is ``reserved``, in words."""
     line: Line = [(f"  {name:<11}", "")]
     if limit is not None:
         full = used / limit if limit else 1.0
         line += [*_bar(full, 10, signs, "bad" if full > 1 else "score", (aside or 0.0) / limit if limit else 0.0), (" ", "")]
-    line.append((f"{shown or show(used)}{'' if limit is None else f' of {show(limit)}'}", ""))
-    notes = [*([f"{show(aside)} reserved"] if aside else []), *([note] if note else [])]
-    if notes:
-        line.append((f" ({', '.join(notes)})", "dim"))
-    return line
+    figures, _, note = text.partition(" (")
+    notes = [f"{reserved} reserved"] * bool(aside) + [note.removesuffix(")")] * bool(note)
+    return [*line, (figures, ""), *([(f" ({', '.join(notes)})", "dim")] if notes else [])]
 
 
 def _phases(view: LoopStatus, signs: Glyphs) -> list[Line]:

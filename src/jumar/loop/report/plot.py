@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -109,18 +110,16 @@ class Sparkline:
     title: str
 
 
-class _Scale:
-    """A linear map from data to user units."""
+Scale = Callable[[float], float]
+Run = list[tuple[float, float]]
+"""Neighbouring places that have a value."""
 
-    def __init__(self, low: float, high: float, start: float, end: float) -> None:
-        self._low, self._start = low, start
-        self._factor = (end - start) / (high - low) if high > low else 0.0
-        self._middle = (start + end) / 2 if high <= low else None
 
-    def __call__(self, value: float) -> float:
-        if self._middle is not None:
-            return round(self._middle, 1)
-        return round(self._start + (value - self._low) * self._factor, 1)
+def _scale(low: float, high: float, start: float, end: float) -> Scale:
+    """Return a linear map from data to user units; to the middle where all data are the same."""
+    if high <= low:
+        return lambda _: round((start + end) / 2, 1)
+    return lambda value: round(start + (value - low) * (end - start) / (high - low), 1)
 
 
 def trajectory_plot(report: LoopReport, frame: Frame = WIDE) -> Plot | None:
@@ -132,16 +131,16 @@ def trajectory_plot(report: LoopReport, frame: Frame = WIDE) -> Plot | None:
         [*scores, *([] if report.criteria.threshold is None else [report.criteria.threshold])], frame.y_ticks
     )
     first, last = report.records[0].iteration_number, report.records[-1].iteration_number
-    x = _Scale(first, last, frame.left + 12, frame.x_end - 12)
-    y = _Scale(low, high, frame.y_end, frame.top)
-    values = [(x(view.number), None if (score := valid_score(view)) is None else y(score)) for view in report.views]
+    x = _scale(first, last, frame.left + 12, frame.x_end - 12)
+    y = _scale(low, high, frame.y_end, frame.top)
+    runs = _runs((x(view.number), None if (score := valid_score(view)) is None else y(score)) for view in report.views)
     few = len(report.records) <= MOST_MARKS
     marks = tuple(_mark(record, report, x, y, frame) for record in report.records if few or _is_marked(record, report))
     threshold = report.criteria.threshold
     return Plot(
         frame=frame,
-        line=_path(values),
-        bridges=_bridges(values),
+        line=_path(runs),
+        bridges=_bridges(runs),
         best=_staircase(report, x, y),
         marks=marks,
         x_ticks=tuple(Tick(at=x(number), label=_x_label(number, frame)) for number in _x_numbers(report, frame)),
@@ -188,7 +187,7 @@ def _is_marked(record: IterationRecord, report: LoopReport) -> bool:
     return record.iteration_number in {report.chosen, report.records[0].iteration_number, report.records[-1].iteration_number}
 
 
-def _mark(record: IterationRecord, report: LoopReport, x: _Scale, y: _Scale, frame: Frame) -> Mark:
+def _mark(record: IterationRecord, report: LoopReport, x: Scale, y: Scale, frame: Frame) -> Mark:
     number = record.iteration_number
     score = valid_score(record.view())
     kind: Kind = "invalid" if score is None else record.verification_status
@@ -216,42 +215,27 @@ def _label(marks: Iterable[Mark], report: LoopReport, frame: Frame) -> Label | N
     record = report.chosen_record
     if chosen is None or record is None:
         return None
-    anchor = "middle"
-    if chosen.x < frame.left + 60:
-        anchor = "start"
-    elif chosen.x > frame.x_end - 60:
-        anchor = "end"
-    shift = {"start": -8, "middle": 0, "end": 8}[anchor]
+    near_start, near_end = chosen.x < frame.left + 60, chosen.x > frame.x_end - 60
+    anchor, shift = ("start", -8) if near_start else ("end", 8) if near_end else ("middle", 0)
     return Label(x=chosen.x + shift, y=chosen.y - 15, anchor=anchor, text=f"★ {_label_text(report, record)}")
 
 
-def _path(places: Iterable[tuple[float, float | None]]) -> str:
-    """Join neighbours; a place without a value interrupts the line."""
-    parts: list[str] = []
-    joined = False
-    for x, y in places:
-        if y is not None:
-            parts.append(f"{'L' if joined else 'M'}{x:g} {y:g}")
-        joined = y is not None
-    return "".join(parts)
+def _runs(places: Iterable[tuple[float, float | None]]) -> list[Run]:
+    """Return the stretches without a gap: a place without a value interrupts the line."""
+    groups = itertools.groupby(places, key=lambda place: place[1] is None)
+    return [[(x, y) for x, y in group if y is not None] for missing, group in groups if not missing]
 
 
-def _bridges(places: Sequence[tuple[float, float | None]]) -> str:
+def _path(runs: Iterable[Run]) -> str:
+    return "".join("M" + "L".join(f"{x:g} {y:g}" for x, y in run) for run in runs)
+
+
+def _bridges(runs: Iterable[Run]) -> str:
     """Join the places on both sides of a gap, to be drawn as what it is: a guess."""
-    parts: list[str] = []
-    before: tuple[float, float] | None = None
-    gap = False
-    for x, y in places:
-        if y is None:
-            gap = True
-            continue
-        if gap and before is not None:
-            parts.append(f"M{before[0]:g} {before[1]:g}L{x:g} {y:g}")
-        before, gap = (x, y), False
-    return "".join(parts)
+    return _path([before[-1], after[0]] for before, after in itertools.pairwise(runs))
 
 
-def _staircase(report: LoopReport, x: _Scale, y: _Scale) -> str:
+def _staircase(report: LoopReport, x: Scale, y: Scale) -> str:
     """The running best: level until a better score comes, then straight up. It never goes down."""
     if not report.leaders:
         return ""
@@ -266,14 +250,14 @@ def sparklines(report: LoopReport, *, width: float = 160, height: float = 40, pa
     """Return one small drawing for each dimension, all with the same scale of 0–1."""
     if not report.records:
         return ()
-    x = _Scale(report.records[0].iteration_number, report.records[-1].iteration_number, pad, width - pad)
-    y = _Scale(0, 1, height - pad, pad)
+    x = _scale(report.records[0].iteration_number, report.records[-1].iteration_number, pad, width - pad)
+    y = _scale(0, 1, height - pad, pad)
     return tuple(_sparkline(name, report, x, y) for name in report.dimensions)
 
 
-def _sparkline(name: str, report: LoopReport, x: _Scale, y: _Scale) -> Sparkline:
+def _sparkline(name: str, report: LoopReport, x: Scale, y: Scale) -> Sparkline:
     values = [(record.iteration_number, record.dimensions.get(name)) for record in report.records]
-    places = [(x(number), None if value is None else y(min(1.0, max(0.0, value)))) for number, value in values]
+    runs = _runs((x(number), None if value is None else y(min(1.0, max(0.0, value)))) for number, value in values)
     chosen, start = report.chosen_record, report.start
     value = None if chosen is None else chosen.dimensions.get(name)
     before = None if start is None or chosen is start else start.dimensions.get(name)
@@ -283,18 +267,9 @@ def _sparkline(name: str, report: LoopReport, x: _Scale, y: _Scale) -> Sparkline
         name=name,
         value=share(value),
         change="" if value is None or before is None else f"{value - before:+.2f}".replace("-", "−"),
-        path=_path(places),
-        bridges=_bridges(places),
-        singles=tuple(_alone(places)),
+        path=_path(runs),
+        bridges=_bridges(runs),
+        singles=tuple(run[0] for run in runs if len(run) == 1),
         dot=None if value is None or chosen is None else (x(chosen.iteration_number), y(min(1.0, max(0.0, value)))),
         title=f"{name}: {share(value)} at the selected iteration; highest {share(best[1])} at {iteration_label(best[0])}",
     )
-
-
-def _alone(places: Sequence[tuple[float, float | None]]) -> Iterable[tuple[float, float]]:
-    """Places that no line reaches, because both neighbours have no value."""
-    for index, (x, y) in enumerate(places):
-        before = places[index - 1][1] if index else None
-        after = places[index + 1][1] if index + 1 < len(places) else None
-        if y is not None and before is None and after is None:
-            yield x, y

@@ -5,9 +5,6 @@ They are plain text, as markdown, HTML and JSON need it; whoever renders them es
 
 from __future__ import annotations
 
-from types import MappingProxyType
-from typing import Final
-
 from jumar.core.rendering.figures import iteration_label, listing, missed_percent, point_text, relaxed_text
 from jumar.core.text import percent, plural, points
 from jumar.loop.ranking.degradation import NOTICEABLE
@@ -19,99 +16,62 @@ from jumar.model.records import NO_EFFECT
 from jumar.model.views import valid_score
 
 _NAMED = 6  # checks that a sentence names before it only counts them
-REASONS: Final = MappingProxyType(
-    {
-        "alone": "There is no iteration beside the start",
-        "no score": "No iteration has a valid score, so the start stays",
-        "all equal": "Every iteration scored as the start did; the latest that is as good is kept",
-        "equal": "No iteration scored higher than the start; the latest that is as good is kept",
-        "all lower": "Every iteration scored lower than the start",
-        "none higher": "No iteration scored higher than the start",
-        "higher not verified": "No iteration that passes all checks scored higher than the start",
-        "verified": "Highest score of those that pass all checks",
-        "highest": "Highest score",
-        "not verified": "No iteration passed all checks; selected by score alone",
-        "not verified, reached": "No iteration passed all checks; selected by score alone, which reaches {required}",
-        "not verified, below": "No iteration reached {required} or passed all checks; selected by score alone",
-        "unchecked": "No iteration was verified; selected by score alone",
-        "unchecked, reached": "No iteration was verified; selected by score alone, which reaches {required}",
-        "unchecked, below": "No iteration reached {required} or was verified; selected by score alone",
-        "below": "No iteration reached {required}; selected without it",
-        "verified, below": "No iteration that passes all checks reached {required}; selected without it",
-        "latest": "Latest iteration",
-        "latest, verified": "Latest iteration that passes all checks",
-        "latest, reached": "Latest iteration that reaches {required}",
-        "latest, reached, verified": "Latest iteration that reaches {required} and passes all checks",
-        "latest, reached, not verified": "No iteration that reaches {required} passed all checks; selected is the latest of them",
-        "latest, not verified": "No iteration passed all checks; selected is the latest",
-        "latest, below": "No iteration reached {required}; selected is the latest",
-    }
-)
-"""Every sentence that there is, by the case that it is for; ``{required}`` is the required score."""
 
 
 def why_selected(report: LoopReport, selection: SelectionResult) -> str:
-    """Return the sentence for what the rules selected, without its full stop."""
-    threshold = report.criteria.threshold
-    return REASONS[_case(report, selection)].format(required=f"the required score of {points(threshold or 0)}")
-
-
-def _case(report: LoopReport, selection: SelectionResult) -> str:
-    relaxed, threshold = selection.fallback or "", report.criteria.threshold
-    latest = report.criteria.mode == "most_recent_above_threshold"
+    """Return the sentence for what the rules selected, without its full stop; it is true of every iteration that it speaks of."""
+    criteria, relaxed, threshold = report.criteria, selection.fallback or "", report.criteria.threshold
+    latest = criteria.mode == "most_recent_above_threshold"
+    required = f"the required score of {points(threshold or 0)}"
     if selection.selected_iteration == 0 and (selection.runner_up is None or not latest):
-        return _start(report, selection)
+        return _why_the_start(report, selection)
+    if latest and "threshold" in relaxed:
+        return f"No iteration reached {required}; selected is the latest"
+    if latest and relaxed:
+        which, of_them = ("", "") if threshold is None else (f"that reaches {required} ", " of them")
+        return f"No iteration {which}passed all checks; selected is the latest{of_them}"
     if latest:
-        return _latest(report, relaxed)
-    chosen = report.record(selection.selected_iteration)
-    how_far = "" if threshold is None else ", reached" if selection.quality_score >= threshold else ", below"
+        rules = [*([] if threshold is None else [f"reaches {required}"]), *["passes all checks"] * criteria.require_verification]
+        return f"Latest iteration{' that ' * bool(rules)}{' and '.join(rules)}"
+    reached = threshold is not None and selection.quality_score >= threshold
     if "verification" in relaxed:
-        checked = any(view.verification != "skipped" for view in report.views)
-        return f"{'not verified' if checked else 'unchecked'}{how_far}"
-    verified = report.criteria.mode == "highest_quality_verified" and chosen.verification_status == "passed"
+        missed = "was verified" if all(view.verification == "skipped" for view in report.views) else "passed all checks"
+        missed = missed if threshold is None or reached else f"reached {required} or {missed}"
+        return f"No iteration {missed}; selected by score alone{f', which reaches {required}' if reached else ''}"
     if relaxed:
-        somebody = threshold is not None and any(score >= threshold for score in _scores(report).values())
-        return "verified, below" if somebody else "below"
-    return "verified" if verified and any(view.verification != "passed" for view in report.views) else "highest"
+        others = threshold is not None and any(score >= threshold for score in _scores(report).values())
+        return f"No iteration{' that passes all checks' if others else ''} reached {required}; selected without it"
+    only = (
+        criteria.mode == "highest_quality_verified"
+        and report.record(selection.selected_iteration).verification_status == "passed"
+    )
+    some = only and any(view.verification != "passed" for view in report.views)
+    return f"Highest score{' of those that pass all checks' if some else ''}"
 
 
-def _latest(report: LoopReport, relaxed: str) -> str:
-    threshold = report.criteria.threshold
-    if "threshold" in relaxed:
-        return "latest, below"
-    if relaxed:
-        return "latest, not verified" if threshold is None else "latest, reached, not verified"
-    parts = [
-        "latest",
-        *([] if threshold is None else ["reached"]),
-        *(["verified"] if report.criteria.require_verification else []),
-    ]
-    return ", ".join(parts)
-
-
-def _start(report: LoopReport, selection: SelectionResult) -> str:
+def _why_the_start(report: LoopReport, selection: SelectionResult) -> str:
     """Compare as the selection did: within the noise a score is neither higher nor lower."""
     start, scores = selection.quality_score, {number: score for number, score in _scores(report).items() if number}
     if not scores:
-        return "no score" if report.passes else "alone"
+        return "No iteration has a valid score, so the start stays" if report.passes else "There is no iteration beside the start"
     apart = [score for number, score in scores.items() if not report.is_noise(number)]
     if any(score > start for score in apart):
-        return "higher not verified"
+        return "No iteration that passes all checks scored higher than the start"
     lower = sum(score < start for score in apart)
-    if selection.kept is not None:
-        return "equal" if lower else "all equal"
-    return "all lower" if lower == len(scores) else "none higher"
+    if selection.kept is None:
+        return (
+            "Every iteration scored lower than the start" if lower == len(scores) else "No iteration scored higher than the start"
+        )
+    how = "No iteration scored higher than the start" if lower else "Every iteration scored as the start did"
+    return f"{how}; the latest that is as good is kept"
 
 
 def _scores(report: LoopReport) -> dict[int, float]:
     """Return the valid scores that the selection went by: where finalists were scored again, the means of theirs alone."""
     known = report.certainty
-    finalists = (
-        None if known is None or not known.rescored else {one.iteration for one in known.finalists if one.mean is not None}
-    )
-    valid = (view.number for view in report.views if valid_score(view) is not None)
-    scores = {number: report.score_of(number) for number in valid if finalists is None or number in finalists}
-    return {number: score for number, score in scores.items() if score is not None}
+    if known is not None and known.rescored:
+        return {finalist.iteration: finalist.mean for finalist in known.finalists if finalist.mean is not None}
+    return {view.number: score for view in report.views if (score := valid_score(view)) is not None}
 
 
 def runner_up(report: LoopReport, selection: SelectionResult, name: str) -> str:
@@ -119,15 +79,19 @@ def runner_up(report: LoopReport, selection: SelectionResult, name: str) -> str:
     number, margin = selection.runner_up, selection.margin
     if number is None or margin is None or selection.kept is not None:
         return ""
-    tied = report.certainty is not None and number in report.certainty.tied
     if selection.selected_iteration == 0 and margin == 0:
         return f"{name} is next, with the same score{_not_kept(report, number)}"
+    tied = _tied(report, number)
     if points(margin) == "0":
         how = "as good" if margin == 0 or tied else "less than 0.1 points away"
     else:
         how = f"{point_text(margin)} {'lower' if margin > 0 else 'higher'}"
-        how += ", which is within the noise" if tied else _unqualified(report, number) if margin < 0 else ""
+        how += _unqualified(report, number) if margin < 0 or tied else ""
     return f"{name} is next, {how}"
+
+
+def _tied(report: LoopReport, number: int) -> bool:
+    return report.certainty is not None and number in report.certainty.tied
 
 
 def _not_kept(report: LoopReport, number: int) -> str:
@@ -141,7 +105,9 @@ def _not_kept(report: LoopReport, number: int) -> str:
 
 
 def _unqualified(report: LoopReport, number: int) -> str:
-    """Return why one that scores higher was not selected."""
+    """Return why one that scores higher, or may, was not selected."""
+    if _tied(report, number):
+        return ", which is within the noise"
     if report.criteria.mode == "most_recent_above_threshold":
         return ", but older"
     failed = report.record(number).verification_status == "failed"
@@ -306,20 +272,13 @@ def _runner_up(report: LoopReport, selection: SelectionResult) -> list[str]:
         return ["Nothing is better than the start; of what is as good, the latest iteration is kept"]
     if selection.runner_up is None or selection.margin is None:
         return ["No runner-up: it is the only iteration with a valid score"]
-    second = report.record(selection.runner_up)
-    name = f"iteration {iteration_label(second.iteration_number)}"
+    name = f"iteration {iteration_label(selection.runner_up)}"
     if selection.margin == 0:
         return [f"Runner-up: {name}, equal at {percent(selection.quality_score)}; {_tie_break(report, selection)}"]
     where = f"Runner-up: {name} ({percent(selection.quality_score - selection.margin)})"
     if selection.margin > 0:
         return [f"{where}, {point_text(selection.margin)} behind"]
-    if report.criteria.mode == "most_recent_above_threshold":
-        why = "but it is older"
-    elif report.certainty is not None and second.iteration_number in report.certainty.tied:
-        why = "which is within the noise"
-    else:
-        why = "but did not pass verification" if second.verification_status == "failed" else "but is not verified"
-    return [f"{where}, {point_text(selection.margin)} ahead, {why}"]
+    return [f"{where}, {point_text(selection.margin)} ahead{_unqualified(report, selection.runner_up)}"]
 
 
 def _tie_break(report: LoopReport, selection: SelectionResult) -> str:
@@ -386,16 +345,12 @@ def degradation_sentence(report: LoopReport) -> str | None:
             return f"{fell} Selected best output instead of final."
         return f"{fell} The override keeps iteration {report.chosen}."
     if report.degradation.detected:
-        return f"{_what_fell(report)} {listing(report.degradation.iterations)}; {_how_it_ended(report)}."
+        checks, triggers = "validation_failures_increased", report.degradation.triggers
+        what = "More checks failed than before at" if set(triggers) == {checks} else "Quality fell on the way, at"
+        if checks in triggers and len(set(triggers)) > 1:
+            what = "Quality fell or more checks failed on the way, at"
+        return f"{what} {listing(report.degradation.iterations)}; {_how_it_ended(report)}."
     return None
-
-
-def _what_fell(report: LoopReport) -> str:
-    triggers = set(report.degradation.triggers)
-    checks = "validation_failures_increased" in triggers
-    if triggers == {"validation_failures_increased"}:
-        return "More checks failed than before at"
-    return f"Quality fell{' or more checks failed' if checks else ''} on the way, at"
 
 
 def _how_it_ended(report: LoopReport) -> str:
