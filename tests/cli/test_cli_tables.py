@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jumar.cli.common import command_for, shown_path, writable
-from jumar.cli.loop.list import age_text, seconds_since
+from jumar.cli.loop.list import age_text
 from jumar.cli.terminal.tabular import Column, TableRow, print_table
 from jumar.core.text import cell_width
+from jumar.loop.report.status import elapsed
 
 COLUMNS = (Column(name="left"), Column(name="right", right=True), Column(name=""))
 WIDE = "日本語"
@@ -121,7 +122,7 @@ def test_seconds_since():
 
     now = datetime(2026, 1, 28, 10, 0, 30, tzinfo=UTC)
     times = ("2026-01-28T10:00:00.000Z", "2026-01-28T10:00:00", "2026-01-28T11:00:00+01:00", "2027-01-01T00:00:00Z", "soon", None)
-    assert [30, 30, 30, 0, None, None] == [seconds_since(time, now) for time in times]
+    assert [30, 30, 30, 0, None, None] == [elapsed(time, now) for time in times]
 
 
 def test_paths_are_shown_from_here(fresh_place, tmp_path):

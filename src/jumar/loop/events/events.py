@@ -226,17 +226,13 @@ for _kind in get_args(Event):
 
 
 def deliver(event: Event, listener: Listener | None) -> None:
-    """Hand ``event`` to ``listener``; an exception there is logged and dropped: the loop is worth more than its display."""
+    """Log ``event`` and hand it to ``listener``, which raises nothing: see :class:`Listeners`."""
     if isinstance(event, Notice):
         _log.info("jumar.loop_notice: %s", event.message)
     else:
         _log.debug("jumar.%s", event.type)
-    if listener is None:
-        return
-    try:
+    if listener is not None:
         listener(event)
-    except Exception:  # noqa: BLE001 - whatever a listener raises, it is not the loop's
-        _log.exception("jumar.listener_failed")
 
 
 _SLOW: Final = 1.0  # seconds for one event, after which the person is told what the loop waited for

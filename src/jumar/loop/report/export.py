@@ -15,9 +15,8 @@ from jumar.core.codec import FORMAT
 from jumar.core.rendering.figures import relaxed_text
 from jumar.core.text import escape, escape_block, percent
 from jumar.loop.report.advice import causes, checklist, recommendations
-from jumar.loop.report.certainty import score_text
 from jumar.loop.report.read import LoopReport
-from jumar.loop.report.reasons import degradation_sentence, rationale, reason_of
+from jumar.loop.report.reasons import degradation_sentence, rationale, reason_of, score_text
 from jumar.loop.report.rows import quality_trajectory, summary
 from jumar.loop.report.spending import took_document
 from jumar.model import CheckResult, IterationRecord

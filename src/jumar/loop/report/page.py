@@ -23,20 +23,24 @@ from jumar.core.rendering.html import block, render_page, render_text
 from jumar.core.text import escape, percent, plural, points
 from jumar.core.version import __version__
 from jumar.loop.report.advice import causes, checklist, recommendations
-from jumar.loop.report.certainty import (
-    COMPARED_COLUMNS,
-    FINALIST_COLUMNS,
-    certainty_sentences,
-    compared_rows,
-    finalist_rows,
-    mean_text,
-    score_text,
-)
 from jumar.loop.report.diff import artifact_lines, artifacts_sentence
 from jumar.loop.report.judged import DECIDED_COLUMNS, LEARNED_COLUMNS, decided_notes, decided_rows, learned_rows, take_over
 from jumar.loop.report.plot import NARROW, WIDE, sparklines, trajectory_plot
 from jumar.loop.report.read import LoopReport
-from jumar.loop.report.reasons import capital, checks_sentence, degradation_sentence, kind_of, rationale, reason_of, stopped_text
+from jumar.loop.report.reasons import (
+    FINALIST_COLUMNS,
+    capital,
+    certainty_sentences,
+    checks_sentence,
+    degradation_sentence,
+    finalist_rows,
+    kind_of,
+    mean_text,
+    rationale,
+    reason_of,
+    score_text,
+    stopped_text,
+)
 from jumar.loop.report.rows import VERIFIED, change, changes, started_from, trajectory_rows
 from jumar.loop.report.spending import TOOK_COLUMNS, passes_text, spent_money, spent_tokens, took_rows, took_sentences
 from jumar.loop.store.in_force import TrailEntry
@@ -105,11 +109,8 @@ def _page(report: LoopReport) -> dict[str, Any]:
         "causes": [{name: capital(text) for name, text in asdict(cause).items()} for cause in causes(report)],
         "rationale": rationale(report),
         "certainty": certainty_sentences(report),
-        "certainty_tables": [
-            (columns, rows)
-            for columns, rows in ((FINALIST_COLUMNS, finalist_rows(report)), (COMPARED_COLUMNS, compared_rows(report)))
-            if rows
-        ],
+        "finalist_columns": FINALIST_COLUMNS,
+        "finalists": finalist_rows(report),
         "took_columns": TOOK_COLUMNS,
         "took": took_rows(report.took, report.spend, report.budget),
         "took_lines": took_sentences(report.took),

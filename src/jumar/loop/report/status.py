@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final, cast
 
 from jumar.core.lock import Holder
@@ -268,12 +268,13 @@ class Timeline:
             self.seconds[found[0].phase] += max(0.0, now - found[1])
 
 
-def elapsed(since: str, now: datetime) -> float | None:
-    """Return the seconds from an ISO 8601 time to ``now``, at least 0; None when it is none."""
+def elapsed(since: str | None, now: datetime) -> float | None:
+    """Return the seconds from an ISO 8601 time (UTC where it names no zone) to ``now``, at least 0; None when it is none."""
     try:
-        return max(0.0, (now - datetime.fromisoformat(since)).total_seconds())
-    except (ValueError, TypeError):
+        then = datetime.fromisoformat(since or "")
+    except ValueError:
         return None
+    return max(0.0, (now - (then if then.tzinfo is not None else then.replace(tzinfo=UTC))).total_seconds())
 
 
 def _number(value: object) -> float:
