@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from jumar.cli.common import command_for, shown_path, writable
 from jumar.cli.loop.list import age_text
-from jumar.cli.terminal.tabular import Column, TableRow, print_table
+from jumar.cli.terminal.output import Column, TableRow, print_table
 from jumar.core.text import cell_width
 from jumar.loop.report.status import elapsed
 

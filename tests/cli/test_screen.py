@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from screens import screen_of
 
 from jumar.cli.application import run_application
-from jumar.cli.terminal.display import agent_name, heading, row_lines
-from jumar.cli.terminal.progress import Progress, last_words
+from jumar.cli.terminal.display import Progress, agent_name, heading, last_words, row_lines
 from jumar.cli.terminal.screen import LinesDisplay
 from jumar.core.text import cell_width, fit, in_ascii, wrapped
 from jumar.loop.events.events import (

@@ -7,8 +7,8 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jumar.loop.checks.partial_credit import KnownTests, give_credit, ran_tests
 from jumar.loop.checks.runners import SuiteRun
+from jumar.loop.checks.runners.suite import KnownTests, give_credit, ran_tests
 
 NAMES = st.sampled_from([f"m::test_{letter}" for letter in "abcdefgh"])
 OUTCOMES = st.dictionaries(NAMES, st.sampled_from(["passed", "failed", "skipped"]))

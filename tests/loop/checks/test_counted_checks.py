@@ -12,7 +12,7 @@ import pytest
 from counted_kit import BASE, PYTEST, check, counts, junit, write
 
 from jumar.loop.checks.broken import trouble_of_check
-from jumar.loop.checks.partial_credit import count_notes
+from jumar.loop.checks.runners.suite import count_notes
 from jumar.model import CheckResult
 
 

@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from jumar.loop.checks.partial_credit import KnownTests, count_notes, give_credit, ran_tests
 from jumar.loop.checks.runners import SuiteRun
+from jumar.loop.checks.runners.suite import KnownTests, count_notes, give_credit, ran_tests
 from jumar.model.checks import CheckResult, SuiteCounts
 
 KNOWN = KnownTests(count=3, names=frozenset({"m::a", "m::b", "m::c"}))

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jumar.loop.checks.partial_credit import KnownTests, give_credit
 from jumar.loop.checks.runners import SuiteRun
+from jumar.loop.checks.runners.suite import KnownTests, give_credit
 from jumar.loop.ranking.repairs import NamedTests, Repairs, repairs
 from jumar.model import CheckResult, IterationRecord
 from jumar.model.checks import SuiteCounts

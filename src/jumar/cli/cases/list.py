@@ -10,7 +10,7 @@ import click
 from jumar.cases.store.layout import list_runs
 from jumar.cases.store.run_store import RunReader
 from jumar.cli.common import json_option, print_json, print_text, quiet_option, root_option
-from jumar.cli.terminal.tabular import Column, TableRow, print_table
+from jumar.cli.terminal.output import Column, TableRow, print_table
 from jumar.core.text import escape
 from jumar.errors import StoreDamagedError
 from jumar.loop.store.layout import runs_directory

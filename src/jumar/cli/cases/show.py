@@ -23,7 +23,7 @@ from jumar.cases.report.words import (
 )
 from jumar.cli.cases.common import iteration_number, open_run, run_argument
 from jumar.cli.common import json_option, print_json, print_line, print_text, quiet_option, root_option, shown_path
-from jumar.cli.terminal.tabular import Column, TableRow, print_table, print_title
+from jumar.cli.terminal.output import Column, TableRow, print_table, print_title
 from jumar.core.rendering.figures import UNKNOWN, duration
 from jumar.core.text import escape, plural
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from jumar.app.evaluate import FEW, CheapEvaluation
 from jumar.cli.common import print_line, print_text, shown_path
-from jumar.cli.terminal.tabular import Column, TableRow, print_table
+from jumar.cli.terminal.output import Column, TableRow, print_table
 from jumar.core.text import cut, escape, number, plural, short_dollars, signed
 from jumar.judging.component_health import check_expensive_evaluator
 from jumar.judging.expensive import JudgedEvaluation, dual_view

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, TextIO
 
-from jumar.cli.terminal.progress import waiting_text, whole_seconds
+from jumar.cli.terminal.display import waiting_text, whole_seconds
 from jumar.cli.terminal.screen import LinesDisplay, SilentDisplay, aligned, is_live
 from jumar.core.rendering.figures import dollars
 from jumar.core.text import cut, escape, number, plural

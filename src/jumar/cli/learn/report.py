@@ -9,7 +9,7 @@ import click
 
 from jumar.cli.common import json_option, quiet_option
 from jumar.cli.learn.status import output_argument
-from jumar.cli.terminal.documents import choose_format, write_document
+from jumar.cli.terminal.output import choose_format, write_document
 
 if TYPE_CHECKING:
     from jumar.learning.report.view import LearningReport

@@ -19,7 +19,7 @@ from jumar.cli.common import (
     standard_options,
     writable,
 )
-from jumar.cli.terminal.tabular import Column, TableRow, print_table
+from jumar.cli.terminal.output import Column, TableRow, print_table
 from jumar.core.redaction import current, redacted_json
 from jumar.core.text import escape, escape_block, plural
 from jumar.errors import NotFoundError, NothingEvaluatedError, UsageError

@@ -10,7 +10,7 @@ import click
 
 from jumar.app.doctor.machine import likely_check
 from jumar.cli.common import listed_root, print_json, print_text, standard_options
-from jumar.cli.terminal.tabular import Column, TableRow, print_table
+from jumar.cli.terminal.output import Column, TableRow, print_table
 from jumar.core.rendering.figures import UNKNOWN
 from jumar.core.text import escape, points
 from jumar.errors import JumarError, NotFoundError

@@ -9,7 +9,7 @@ from typing import Final
 import click
 
 from jumar.cli.common import loop_argument, open_loop, print_line, refresh_if_free, standard_options
-from jumar.cli.terminal.documents import choose_format, new_page, show_page, write_document
+from jumar.cli.terminal.output import choose_format, new_page, show_page, write_document
 from jumar.core.redaction import current
 from jumar.errors import UsageError
 from jumar.loop.report import export, page

@@ -17,7 +17,7 @@ from jumar.app.doctor.agents import AGENTS
 from jumar.cli.common import DecimalRange, json_option, print_error, print_json, print_line, print_text, quiet_option
 from jumar.cli.terminal.display import agent_name, choose_display
 from jumar.cli.terminal.ending import ending_of_run, way_to_resume
-from jumar.cli.terminal.tabular import Column, TableRow, print_table
+from jumar.cli.terminal.output import Column, TableRow, print_table
 from jumar.core.rendering.figures import UNKNOWN, dollars
 from jumar.core.text import escape, plural
 from jumar.loop.engine.outcome import LoopOutcome

@@ -20,8 +20,8 @@ from jumar.cli.common import (
 )
 from jumar.cli.terminal.display import agent_name, head_line, heading, row_lines
 from jumar.cli.terminal.ending import ending_of_show
+from jumar.cli.terminal.output import Column, TableRow, print_table, print_title
 from jumar.cli.terminal.screen import LinesDisplay
-from jumar.cli.terminal.tabular import Column, TableRow, print_table, print_title
 from jumar.core.redaction import current
 from jumar.core.rendering.figures import count, dollars, duration
 from jumar.core.text import escape, escape_block, plural, points

@@ -18,7 +18,7 @@ from jumar.cli.common import (
     room,
     standard_options,
 )
-from jumar.cli.terminal.tabular import Column, TableRow, print_table
+from jumar.cli.terminal.output import Column, TableRow, print_table
 from jumar.core.rendering.figures import UNKNOWN, count, dollars, duration
 from jumar.core.text import escape, plural, points, wrapped
 from jumar.errors import JumarError

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -22,7 +22,6 @@ from jumar.loop.report.ending import KEPT, Place, Situation, State, result, why
 from jumar.loop.report.read import LoopReport, load_report
 from jumar.loop.report.spending import average_of
 from jumar.loop.store.in_force import artifact_rules, config_now, last_applied
-from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.loop_store import LoopStore
 from jumar.model import StopDecision
 from jumar.model.stopping import LIMIT_REASONS, REQUESTED_REASONS
@@ -77,37 +76,38 @@ def ending_of_run(outcome: LoopOutcome, store: LoopStore, *, config: Path | None
     report = load_report(store, stop=outcome.stop)
     requested = outcome.stop.reason in REQUESTED_REASONS or outcome.stop.reason == "disk_full"
     state: State = "again" if outcome.already_finished else "interrupted" if requested else "finished"
-    situation = _situation(report, store, outcome.workdir, state, outcome.stop, problem=outcome.apply_problem)
-    return ending_lines(report, situation, _commands(store, config), width)
+    situation = Situation(
+        state=state,
+        place=place_of(report, store, state, problem=outcome.apply_problem),
+        stop=outcome.stop,
+        problem=outcome.apply_problem or "",
+    )
+    return _ending(report, situation, store, outcome.workdir, config, width)
 
 
 def ending_of_show(
     report: LoopReport, store: LoopStore, state: State, *, stop: StopDecision | None, writer: str, width: int
 ) -> list[str]:
     """Return the lines for a loop as it stands in its records and its working directory."""
-    situation = _situation(report, store, store.workdir, state, stop, writer=writer)
-    return ending_lines(report, situation, _commands(store, file_of(store)), width)
+    situation = Situation(state=state, place=place_of(report, store, state), stop=stop, writer=writer)
+    return _ending(report, situation, store, store.workdir, file_of(store), width)
 
 
-def _situation(
-    report: LoopReport,
-    store: LoopStore,
-    workdir: Path | None,
-    state: State,
-    stop: StopDecision | None,
-    *,
-    problem: str | None = None,
-    writer: str = "",
-) -> Situation:
-    return Situation(
-        state=state,
-        place=place_of(report, store, state, problem=problem),
-        to_start=state in {"finished", "again"} and way_back(store) == "start",
-        stop=stop,
+def _ending(
+    report: LoopReport, situation: Situation, store: LoopStore, workdir: Path | None, config: Path | None, width: int
+) -> list[str]:
+    """Add what both say: where the working directory is, whether an undo puts the start back, and how commands are spelled."""
+    situation = replace(
+        situation,
+        to_start=situation.state in {"finished", "again"} and way_back(store) == "start",
         directory="" if workdir is None or workdir == Path.cwd() else shown_path(workdir),
-        problem=problem or "",
-        writer=writer,
     )
+    commands = Commands(
+        of=lambda command, options: command_for(command, store.paths.directory, options),
+        resume=resume_for(store, config) if "run" in store.config else None,
+        in_file=config is not None,
+    )
+    return ending_lines(report, situation, commands, width)
 
 
 def place_of(report: LoopReport, store: LoopStore, state: State, *, problem: str | None = None) -> Place:
@@ -119,31 +119,17 @@ def place_of(report: LoopReport, store: LoopStore, state: State, *, problem: str
     if state == "running":
         return "later"
     applied, holds = last_applied(store), False
-    ours = applied is not None and applied.best_iteration == report.chosen
+    ours = applied if applied is not None and applied.best_iteration == report.chosen else None
     with contextlib.suppress(JumarError, OSError):
         holds = plan_apply(store, report.chosen, store.workdir, artifact_rules(store)).empty
     if holds:
-        worked_since = (
-            applied is not None and report.final is not None and applied.final_iteration != report.final.iteration_number
-        )
-        return "applied" if ours and not worked_since else "holds"
-    if state in {"interrupted", "new"} or _selected_since(store):
-        return "later"
-    return "gone" if ours or config_now(store).get("apply") == "auto" else "apart"
-
-
-def _selected_since(store: LoopReader) -> bool:
-    """Whether a person selected after the last apply, and after the end of the last run, which applies too."""
+        last = None if report.final is None else report.final.iteration_number
+        return "applied" if ours is not None and last in {None, ours.final_iteration} else "holds"
+    # a person selected after the last apply, and after the end of the last run, which applies too
     kinds = [decision.kind for decision in store.decisions() if decision.kind in {"override", "apply", "end"}]
-    return kinds[-1:] == ["override"]
-
-
-def _commands(store: LoopStore, config: Path | None) -> Commands:
-    directory = store.paths.directory
-    resume = resume_for(store, config) if "run" in store.config else None
-    return Commands(
-        of=lambda command, options: command_for(command, directory, options), resume=resume, in_file=config is not None
-    )
+    if state in {"interrupted", "new"} or kinds[-1:] == ["override"]:
+        return "later"
+    return "gone" if ours is not None or config_now(store).get("apply") == "auto" else "apart"
 
 
 def ending_lines(report: LoopReport, situation: Situation, commands: Commands, width: int) -> list[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jumar.cli.common import json_option, print_json, print_line, print_text, quiet_option
-from jumar.cli.terminal.tabular import Column, TableRow, print_table
+from jumar.cli.terminal.output import Column, TableRow, print_table
 from jumar.cli.topk.common import document, estimated, figure, interval, labelled_options, read_labelled, runs_argument
 from jumar.core.text import cell_width
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from jumar.cli.common import json_option, print_json, print_text, quiet_option
-from jumar.cli.terminal.tabular import Column, TableRow, print_table
+from jumar.cli.terminal.output import Column, TableRow, print_table
 from jumar.core.text import plural
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from jumar.cli.common import print_line, print_text, quiet_option
-from jumar.cli.terminal.tabular import Column, TableRow, print_table
+from jumar.cli.terminal.output import Column, TableRow, print_table
 from jumar.cli.topk.common import as_options, limit_options, parameters, say_unlikely_scale, say_unread_variables, scale_option
 from jumar.core.text import plural
 from jumar.errors import ScoreError, UsageError

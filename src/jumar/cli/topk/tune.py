@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from jumar.cli.common import json_option, print_json, print_line, print_text, quiet_option
-from jumar.cli.terminal.tabular import Column, TableRow, print_table
+from jumar.cli.terminal.output import Column, TableRow, print_table
 from jumar.cli.topk.common import (
     Labelled,
     check_output,

@@ -18,8 +18,8 @@ from typing import Final, Literal
 from jumar.core.text import plural, without_escapes
 from jumar.errors import ConfigError
 from jumar.loop.checks.broken import runs_copies, runs_with_npx
-from jumar.loop.checks.partial_credit import KnownTests, give_credit, ran_tests
 from jumar.loop.checks.runners import SuiteRun, short_identity
+from jumar.loop.checks.runners.suite import KnownTests, give_credit, ran_tests
 from jumar.loop.checks.suite_reports import SuiteReports
 from jumar.model.checks import NO_TESTS, NOT_COLLECTED, CheckResult, Known
 from jumar.model.protocols import StepContext
@@ -51,7 +51,7 @@ _CRASHES: Final = {128 + signal.SIGABRT, 128 + signal.SIGKILL, 128 + signal.SIGS
 class CommandValidator:
     """Runs a command in the working directory; exit code 0 passes, unless a known test did not run.
 
-    A command that runs tests has them counted (:mod:`jumar.loop.checks.partial_credit`): from the JUnit files that ``junit``
+    A command that runs tests has them counted (:mod:`jumar.loop.checks.runners.suite`): from the JUnit files that ``junit``
     (a glob relative to the working directory) names, else from where :class:`jumar.loop.checks.suite_reports.SuiteReports`
     finds them. ``known`` is ``start``: they are held against the tests that ran first; ``each``: every run is counted by
     itself, for suites whose names change by nature; ``none``: nothing is counted, and the command only says yes or no.

@@ -14,7 +14,7 @@ from jumar.core.files import as_write_error, make_directory
 from jumar.core.text import escape
 from jumar.errors import JumarError, StoreWriteError
 from jumar.loop.checks.broken import troubles
-from jumar.loop.checks.partial_credit import count_notes
+from jumar.loop.checks.runners.suite import count_notes
 from jumar.loop.engine.accounting import begin, ended_if_full, finish, refused_evaluation
 from jumar.loop.engine.run_context import Answers, LoopRun, Way, elsewhere, kept_answers
 from jumar.loop.engine.step_context import Briefing

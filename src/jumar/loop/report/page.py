@@ -82,7 +82,7 @@ def render_html(report: LoopReport) -> str:
     kinds = set[str]() if wide is None else {mark.kind for mark in wide.marks}
     legend = [(kind, words) for kind, words in _LEGEND if kind in kinds] + [("stair", "running best")]
     page = _page(report) | {
-        "lead": _lead(report),
+        "lead": "Nothing is selected." if report.chosen is None else f"{_which(report.chosen)} is selected.",
         "stopped": "" if report.stop is None else report.stop.detail.rstrip("."),
         "facts": _facts(report),
         "wide": wide,
@@ -242,51 +242,28 @@ def _bars_shown(report: LoopReport) -> list[IterationRecord]:
 # ---------------------------------------------------------------------------------------------------------------- the page
 
 
-def _lead(report: LoopReport) -> str:
-    chosen = report.chosen_record
-    if chosen is None:
-        return "Nothing is selected."
-    which = "The start state" if chosen.iteration_number == 0 else f"Iteration {chosen.iteration_number}"
-    return f"{which} is selected."
-
-
-def _facts(report: LoopReport) -> list[dict[str, str]]:
+def _facts(report: LoopReport) -> list[tuple[str, str, str]]:
+    """Return the figures at the top: name, value, and what stands small below it."""
     chosen, final, selection = report.chosen_record, report.final, report.selection
-    mean = "" if chosen is None else mean_text(report, chosen.iteration_number)
-    verified = "" if chosen is None else VERIFIED[chosen.verification_status]
-    facts = [_fact("Selected quality", percent(report.chosen_quality), "; ".join(part for part in (verified, mean) if part))]
+    notes = [] if chosen is None else [VERIFIED[chosen.verification_status], mean_text(report, chosen.iteration_number)]
+    facts = [("Selected quality", percent(report.chosen_quality), "; ".join(filter(None, notes)))]
     if final is not None and chosen is not None:
-        facts.append(_fact("Final quality", percent(report.final_quality), _final_note(report, chosen, final)))
-    if (
-        selection is not None
-        and selection.runner_up is not None
-        and selection.margin is not None
-        and selection.selected_iteration == report.chosen
-    ):
-        facts.append(
-            _fact(
-                "Margin",
-                points(selection.margin, sign=True).replace("-", "−"),
-                f"over iteration {iteration_label(selection.runner_up)}"
-                + (", within the noise" if report.is_noise(selection.runner_up) else ""),
-            )
-        )
-    facts.append(_fact("Iterations", f"{report.passes:,}", _stopped(report)))
-    facts.append(_cost(report))
-    runs = report.spend.iterations
-    facts.append(_fact("Time", duration(report.spend.seconds), "" if runs == report.passes else passes_text(report.passes, runs)))
-    return facts
-
-
-def _cost(report: LoopReport) -> dict[str, str]:
+        facts.append(("Final quality", percent(report.final_quality), _final_note(report, chosen, final)))
+    second, margin = (None, None) if selection is None else (selection.runner_up, selection.margin)
+    if selection is not None and second is not None and margin is not None and selection.selected_iteration == report.chosen:
+        noise = ", within the noise" if report.is_noise(second) else ""
+        shown = points(margin, sign=True).replace("-", "−")
+        facts.append(("Margin", shown, f"over iteration {iteration_label(second)}{noise}"))
     money, _, rest = spent_money(report.spend, report.budget, places=4).partition(" ")
-    if money == "cost":
-        return _fact("Cost", UNKNOWN, "not reported")
-    return _fact("Cost", money, ", ".join(part for part in (rest, _tokens(report)) if part))
-
-
-def _fact(name: str, value: str, small: str = "") -> dict[str, str]:
-    return {"name": name, "value": value, "small": small}
+    known = money != "cost"
+    cost = ", ".join(filter(None, (rest, _tokens(report)))) if known else "not reported"
+    runs = "" if report.spend.iterations == report.passes else passes_text(report.passes, report.spend.iterations)
+    return [
+        *facts,
+        ("Iterations", f"{report.passes:,}", _stopped(report)),
+        ("Cost", money if known else UNKNOWN, cost),
+        ("Time", duration(report.spend.seconds), runs),
+    ]
 
 
 def _final_note(report: LoopReport, chosen: IterationRecord, final: IterationRecord) -> str:
@@ -300,6 +277,10 @@ def _final_note(report: LoopReport, chosen: IterationRecord, final: IterationRec
         return f"iteration {final.iteration_number}, as good"
     noise = ", within the noise" if report.is_noise(final.iteration_number) else ""
     return f"iteration {final.iteration_number}, {point_text(lost)} {'below' if lost < 0 else 'above'}{noise}"
+
+
+def _which(number: int) -> str:
+    return f"Iteration {number}" if number else "The start state"
 
 
 def _stopped(report: LoopReport) -> str:
@@ -344,8 +325,9 @@ def _details(report: LoopReport) -> tuple[list[dict[str, Any]], int]:
     if len(report.records) > _MOST_DETAILS:
         second = None if report.selection is None else report.selection.runner_up
         wanted &= {report.chosen, second, report.records[0].iteration_number, report.records[-1].iteration_number}
-    shown = [_detail(report, record) for record in report.records if record.iteration_number in wanted and _says(record)]
-    return shown, sum(_says(record) for record in report.records) - len(shown)
+    telling = [record for record in report.records if _says(record)]
+    shown = [_detail(report, record) for record in telling if record.iteration_number in wanted]
+    return shown, len(telling) - len(shown)
 
 
 def _says(record: IterationRecord) -> bool:
@@ -353,7 +335,6 @@ def _says(record: IterationRecord) -> bool:
 
 
 def _detail(report: LoopReport, record: IterationRecord) -> dict[str, Any]:
-    name = "Start state" if record.iteration_number == 0 else f"Iteration {record.iteration_number}"
     reasons = [record.status_reason] if record.status_reason else []
     reasons += record.reasons
     if record.commits:
@@ -361,7 +342,7 @@ def _detail(report: LoopReport, record: IterationRecord) -> dict[str, Any]:
             f"The generator made {plural(len(record.commits), 'commit')}: {', '.join(name[:12] for name in record.commits)}"
         )
     return {
-        "name": name,
+        "name": _which(record.iteration_number).removeprefix("The ").capitalize(),
         "short": _short(record),
         "open": record.iteration_number == report.chosen,
         "reasons": reasons,

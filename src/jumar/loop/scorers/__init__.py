@@ -14,11 +14,11 @@ from jumar.loop.scorers.command import COMMAND, CommandScorer
 from jumar.loop.scorers.coverage import COVERAGE
 from jumar.loop.scorers.exit_code import EXIT, ExitScorer
 from jumar.loop.scorers.judge import JUDGE, JudgeScorer
-from jumar.loop.scorers.junit import JUNIT
 from jumar.loop.scorers.length import LENGTH
 from jumar.loop.scorers.python import PYTHON, CallableScorer, PythonScorer
 from jumar.loop.scorers.readability import READABILITY
 from jumar.loop.scorers.repeat import RepeatedScorer
+from jumar.loop.scorers.reports import JUNIT
 from jumar.loop.scorers.required_sections import REQUIRED_SECTIONS
 from jumar.model.protocols import Scorer
 

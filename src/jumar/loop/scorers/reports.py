@@ -1,4 +1,4 @@
-"""What the scorers of a report share: running the command that writes it, and refusing one that is left from before."""
+"""Scorers of a report, with ``junit``: they run the command that writes it, and refuse one that is left from before."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from jumar.core.files import UnreadableFileError
+from jumar.loop.checks.runners import read_junit
 from jumar.loop.scorers.base import Builtin, Options, ProgramScorer, ScorerRuntime, broken, reading
 from jumar.model.protocols import Scorer, StepContext
 from jumar.model.records import ScoreReading
@@ -81,3 +82,24 @@ def _identities(workdir: Path, pattern: str) -> dict[Path, FileIdentity]:
 def _belongs(file: FileIdentity, since_ns: int | None) -> bool:
     slack = _COARSE if file.mtime_ns % 1_000_000_000 == 0 else _TICK
     return since_ns is None or file.mtime_ns >= since_ns - slack
+
+
+# ---------------------------------------------------------------------------------------------------------------------- junit
+
+
+def junit_score(contents: list[bytes]) -> ScoreValue:
+    """Return passed ÷ (total − skipped) over all files; invalid when no test ran.
+
+    Errors: :class:`jumar.processes.written_files.UnreadableFileError`.
+    """
+    run = read_junit(contents)
+    if run.ran == 0:
+        return ScoreValue(score=None, invalid="the report says that no test ran")
+    failing = run.named("failed")
+    reason = f"{run.passed} of {run.ran} tests passed"
+    if failing:
+        reason += f"; failing: {', '.join(failing[:5])}{', …' if len(failing) > 5 else ''}"
+    return ScoreValue(score=run.passed / run.ran, reason=reason)
+
+
+JUNIT = report_builtin("junit", junit_score, dimension="correctness")

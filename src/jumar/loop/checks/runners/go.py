@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -98,18 +97,8 @@ class _Reader:
                 outcomes[short_identity(package)] = outcome
         if not outcomes and not self.unbuilt:
             return []
-        counts = Counter(outcomes.values())
-        return [
-            SuiteRun(
-                runner="go test",
-                passed=counts["passed"],
-                failed=counts["failed"],
-                skipped=counts["skipped"],
-                outcomes=outcomes,
-                cut_short=self.panicked and counts["failed"] > 0,
-                collection_errors=len(self.unbuilt),
-            )
-        ]
+        cut_short = self.panicked and "failed" in outcomes.values()
+        return [SuiteRun.of("go test", outcomes, cut_short=cut_short, collection_errors=len(self.unbuilt))]
 
 
 def _leaves(tests: Mapping[str, Outcome | None]) -> dict[str, Outcome]:
