@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 import click
 
 from jumar.cli.common import json_option, print_json, print_text, quiet_option, warned
-from jumar.cli.terminal.tabular import Column, TableRow, print_table
+from jumar.cli.terminal.output import Column, TableRow, print_table
 from jumar.cli.topk.common import check_output
 from jumar.core.text import escape, nearest, plural
 from jumar.errors import ItemError, NotFoundError, PatternLoadError, UsageError
