@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shlex
@@ -29,6 +30,7 @@ from jumar.loop.events.events import (
     StopDecided,
     Waiting,
 )
+from jumar.loop.report.observer import end_of
 from jumar.loop.report.rows import checks_head, compared_with, trajectory_row
 from jumar.loop.report.spending import spent_money
 from jumar.loop.store.layout import LoopPaths
@@ -147,17 +149,16 @@ def agent_name(command: str | Sequence[str] | None) -> str:
         words = shlex.split(command) if isinstance(command, str) else list(command or ())
     except ValueError:
         return ""
-    names = [Path(word).name for word in words]
     if isinstance(command, str) and any(sign in command for sign in ";|&<>$`\n"):
-        return next((name for name in names if name in _AGENTS), "")
-    while names and (_SETTING.match(words[0]) or (_INTERPRETER.fullmatch(names[0]) and len(names) > 1)):
-        interpreter = not _SETTING.match(words[0])
-        words, names = words[1:], names[1:]
-        while interpreter and names and words[0].startswith("-"):
-            if words[0] in {"-c", "-e"}:  # a program in the command has no name
-                return ""
-            words, names = words[1:], names[1:]
-    return cut(escape(names[0].rpartition(".")[2] if names[0].startswith("jumar.") else names[0]), _NAME) if names else ""
+        return next((name for word in words if (name := Path(word).name) in _AGENTS), "")
+    words = list(itertools.dropwhile(_SETTING.match, words))
+    while len(words) > 1 and _INTERPRETER.fullmatch(Path(words[0]).name):
+        options = list(itertools.takewhile(lambda word: word.startswith("-"), words[1:]))
+        if {"-c", "-e"} & {*options}:  # a program in the command has no name
+            return ""
+        words = list(itertools.dropwhile(_SETTING.match, words[1 + len(options) :]))
+    name = Path(words[0]).name if words else ""
+    return cut(escape(name.rpartition(".")[2] if name.startswith("jumar.") else name), _NAME)
 
 
 def heading(records: Iterable[IterationRecord]) -> tuple[str, ...]:
@@ -343,13 +344,7 @@ def last_words(logs: list[Path]) -> str:
     if not known:
         return ""
     newest = max(known, key=lambda one: one[0].st_mtime_ns)[1]
-    try:
-        with newest.open("rb") as stream:
-            stream.seek(max(0, newest.stat().st_size - _END))
-            text = stream.read().decode("utf-8", "backslashreplace")
-    except OSError:
-        return ""
-    return escape(last_line(without_escapes(text)))
+    return escape(last_line(without_escapes(end_of(newest, _END))))
 
 
 def _stat(path: Path) -> os.stat_result | None:

@@ -20,7 +20,7 @@ from jumar.loop.decisions.undo import way_back
 from jumar.loop.engine.outcome import LoopOutcome
 from jumar.loop.report.ending import KEPT, Place, Situation, State, result, why
 from jumar.loop.report.read import LoopReport, load_report
-from jumar.loop.report.spending import average_of
+from jumar.loop.report.spending import ONCE, RAISED, average_of
 from jumar.loop.store.in_force import artifact_rules, config_now, last_applied
 from jumar.loop.store.loop_store import LoopStore
 from jumar.model import StopDecision
@@ -30,18 +30,7 @@ _LABEL: Final = 9  # columns of Result, Why and Next
 _WIDEST_COMMAND: Final = 40  # a longer one has its explanation below it
 _ROOM: Final = 20  # columns that an explanation needs beside the commands
 
-_RAISED: Final = {
-    "max_iterations": "-n",
-    "max_cost": "--max-cost",
-    "max_tokens": "--max-tokens",
-    "max_seconds": "--max-seconds",
-}
-_ONCE: Final = {
-    "max_attempts": "once [budget] max_iterations is higher",
-    "rate_limited": "once the provider takes requests again",
-    "blocked": "once what blocks the agent is seen to",
-    "disk_full": "once there is free space",
-}
+_RAISED: Final = {"max_iterations": "-n", **{reason: option for reason, (_, option) in RAISED.items()}}
 _WITH: Final = {
     "target": "with --keep-going, or a higher --target",
     "unknown_cost": "with --reserve-cost (or [budget] reserve_tokens): what such a run is charged",
@@ -223,8 +212,8 @@ def _going_on(report: LoopReport, situation: Situation, commands: Commands) -> l
         return [Next(f"{resume} {_RAISED[stop.reason]} {_higher(report, stop.reason)}", f"resume{_average(report, stop.reason)}")]
     if stop.reason == "unknown_cost":
         return _charging(report, resume, in_file=commands.in_file)
-    if stop.reason in _ONCE:
-        return [Next(resume, f"resume, {_ONCE[stop.reason]}")]
+    if stop.reason in ONCE:
+        return [Next(resume, f"resume, {ONCE[stop.reason]}")]
     if stop.reason == "consecutive_failures":
         printed = Next(commands.of("logs", ""), "what the programs of the last iteration printed")
         mended = Next(f"{resume} --accept-changes", "resume, once the [generator] is mended")
@@ -258,7 +247,7 @@ def way_to_resume(reason: str) -> str:
     """Return on what terms a loop that ended for ``reason`` is resumed: ``with a higher limit (-n)``."""
     if reason in _RAISED:
         return f"with a higher limit ({_RAISED[reason]})"
-    return {**_ONCE, **_WITH}.get(reason, "with another [stop] rule: take out or change the one that ended it")
+    return {**ONCE, **_WITH}.get(reason, "with another [stop] rule: take out or change the one that ended it")
 
 
 def _unfinished(report: LoopReport) -> bool:

@@ -7,6 +7,7 @@ gives no number. ``jumar run`` does not begin with such a start, and ``jumar doc
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import re
@@ -200,33 +201,32 @@ def trouble_of_check(check: CheckResult) -> Trouble | None:
         return None
     codes = {code, *(int(each) for found in _WRAPPER.findall(output) for each in found if each)}
     said = _said(part, codes, (output, _WRAPPER.sub("", output).strip()))
+    told = functools.partial(Trouble, part=part, output=output)
     if check.broken is not None and check.broken.startswith(_COPIES):
         folder = escape(check.broken.removeprefix(_COPIES))
         fix = (_TREES if folder.endswith("/work") else _ELSEWHERE).format(folder)
-        return Trouble(part=part, what=f"counts too much: {check.broken}", fix=fix)
+        return told(what=f"counts too much: {check.broken}", fix=fix, output="")
     if check.broken is not None and _NPX in check.broken:
         what, _, better = check.broken.partition(_NPX)
-        return Trouble(part=part, what=f"cannot run: {what}", fix=f"--check {shlex.quote(better)}", output=output)
+        return told(what=f"cannot run: {what}", fix=f"--check {shlex.quote(better)}")
     if check.broken is not None:
         fix = said.fix if said is not None and said.sure else _BY_HAND
-        passing = code not in {None, 126, 127}
-        return Trouble(part=part, what=f"cannot run: {check.broken}", fix=fix, passing=passing, output=output)
+        return told(what=f"cannot run: {check.broken}", fix=fix, passing=code not in {None, 126, 127})
     if said is not None and said.sure:
         return said
     killed = [each for each in codes if each is not None and (each < 0 or each in _KILLED)]
     if killed:
-        return Trouble(part=part, what=f"was cut short: {describe_exit(killed[0])}", fix=_BY_HAND, passing=True, output=output)
+        return told(what=f"was cut short: {describe_exit(killed[0])}", fix=_BY_HAND, passing=True)
     if _TIMED_OUT in codes and check.tests is None:
         what = f"was cut short: exit code {_TIMED_OUT}, with which `timeout` ends what takes too long"
-        return Trouble(part=part, what=what, fix=_BY_HAND, passing=True, output=output)
+        return told(what=what, fix=_BY_HAND, passing=True)
     refused = next((each for each in _PYTEST_CODES if each in codes), None)
-    if refused is not None and _PYTEST.search(output):
-        what = f"cannot begin: pytest ended with {_PYTEST_CODES[refused]} (exit code {refused})"
-        fix = "edit the command, or pytest's configuration, as it says"
-        if said is not None:
-            what, fix = f"{what}; it {said.what}", said.fix
-        return Trouble(part=part, what=what, fix=fix, output=output)
-    return said
+    if refused is None or not _PYTEST.search(output):
+        return said
+    what = f"cannot begin: pytest ended with {_PYTEST_CODES[refused]} (exit code {refused})"
+    if said is not None:
+        return told(what=f"{what}; it {said.what}", fix=said.fix)
+    return told(what=what, fix="edit the command, or pytest's configuration, as it says")
 
 
 def _said(part: str, codes: Collection[int | None], outputs: Sequence[str]) -> Trouble | None:

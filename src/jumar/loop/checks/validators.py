@@ -200,14 +200,12 @@ def _why_no_test(suite: SuiteRun | None, result: ProcessResult) -> str:
     """Return why a test runner came to no test; empty for a command that is none."""
     text = without_escapes(f"{result.stdout}\n{result.stderr}")[-_LOOKED_THROUGH:]
     if suite is not None and suite.collection_errors:
-        found = _ERROR.search(text)
-        said = "" if found is None else f": {found[1].strip()[:_LONGEST_ERROR]}"
-        place = (
-            None
-            if found is None
-            else re.search(r'File "([^"\n]+)", line (\d+)', text[max(0, found.start() - _LONGEST_LINE) : found.start()])
-        )
-        return f"{NOT_COLLECTED}{said}{f' ({Path(place[1]).name}, line {place[2]})' if place else ''}"
+        error = _ERROR.search(text)
+        if error is None:
+            return NOT_COLLECTED
+        place = re.search(r'File "([^"\n]+)", line (\d+)', text[max(0, error.start() - _LONGEST_LINE) : error.start()])
+        where = "" if place is None else f" ({Path(place[1]).name}, line {place[2]})"
+        return f"{NOT_COLLECTED}: {error[1].strip()[:_LONGEST_ERROR]}{where}"
     return NO_TESTS if (suite is None or not suite.told) and _NO_TESTS.search(text) else ""
 
 
@@ -239,10 +237,8 @@ def _against_start(check: CheckResult, unknown: str | None, context: StepContext
         sentence = f"{plural(len(check.failures), 'failing test')}, {len(new):,} of them new since the start"
         return _noted(replace(check, new_failures=new, passed=not new), sentence)
     same = unknown is not None and start.exit_code == check.exit_code and not start.failures
-    sentence = (
-        "passes, because the start failed with the same exit code" if same else "fails, because the start was not like that"
-    )
-    return _noted(replace(check, passed=same), f"{unknown or 'at the start no failing test was named'}; it {sentence}")
+    verdict = "passes, because the start failed with the same exit code" if same else "fails, because the start was not like that"
+    return _noted(replace(check, passed=same), f"{unknown or 'at the start no failing test was named'}; it {verdict}")
 
 
 def _start_of(name: str, context: StepContext) -> CheckResult | None:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import FrozenInstanceError, dataclass, field
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, ClassVar, Final, Literal, get_args
+from typing import Any, ClassVar, Final, Literal
 
 from jumar.core.record import dump
 from jumar.core.text import escape
@@ -213,16 +213,6 @@ Event = (
     LoopStarted | AttemptStarted | AttemptEnded | PhaseStarted | IterationRecorded | Waiting | Notice | StopDecided | LoopEnded
 )
 Listener = Callable[[Event], None]
-
-
-def _refuse(event: Event, name: str, value: object = None) -> None:
-    del value
-    raise FrozenInstanceError(f"a {type(event).__name__} does not change: '{name}' can be neither set nor deleted")
-
-
-# with slots, what a frozen dataclass has for this raises a TypeError about super() for a name that is no field
-for _kind in get_args(Event):
-    _kind.__setattr__ = _kind.__delattr__ = _refuse
 
 
 def deliver(event: Event, listener: Listener | None) -> None:

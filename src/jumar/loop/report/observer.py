@@ -180,7 +180,7 @@ class LoopObserver:
         if not files:
             return "", ()
         newest = max(files, key=_modified)
-        lines = [escape(line.rstrip()) for line in _end_of(newest).splitlines() if line.strip()]
+        lines = [escape(line.rstrip()) for line in end_of(newest, _LOG_END).splitlines() if line.strip()]
         return escape(newest.name), tuple(lines[-_LOG_LINES:])
 
     def _problems(self, holder: Holder | None, state: str) -> tuple[str, ...]:
@@ -305,11 +305,12 @@ def _modified(path: Path) -> float:
         return 0.0
 
 
-def _end_of(path: Path) -> str:
+def end_of(path: Path, most: int) -> str:
+    """Return the last ``most`` bytes of a log as text; empty where it cannot be read."""
     try:
         with path.open("rb") as stream:
             size = stream.seek(0, os.SEEK_END)
-            stream.seek(max(0, size - _LOG_END))
+            stream.seek(max(0, size - most))
             return stream.read().decode("utf-8", "backslashreplace")
     except OSError:
         return ""

@@ -38,20 +38,26 @@ _OF_OUTCOME: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 
-_OPTIONS: Final[Mapping[str, str]] = MappingProxyType(
+RAISED: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
-        "max_cost": "[budget] max_cost_usd (jumar run --max-cost)",
-        "max_tokens": "[budget] max_tokens (jumar run --max-tokens)",
-        "max_seconds": "[budget] max_seconds (jumar run --max-seconds)",
-        "max_attempts": "[budget] max_iterations",
+        "max_cost": ("max_cost_usd", "--max-cost"),
+        "max_tokens": ("max_tokens", "--max-tokens"),
+        "max_seconds": ("max_seconds", "--max-seconds"),
     }
 )
+"""Reasons of a limit that an option raises: its key in ``[budget]``, and the option."""
+ONCE: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "max_attempts": "once [budget] max_iterations is higher",
+        "rate_limited": "once the provider takes requests again",
+        "blocked": "once what blocks the agent is seen to",
+        "disk_full": "once there is free space",
+    }
+)
+"""When a loop that ended for another reason can be resumed as it is."""
 _OTHERWISE: Final[Mapping[str, str]] = MappingProxyType(
     {
         "unknown_cost": "have the generator report its cost, or set [budget] reserve_cost_usd; then jumar run",
-        "rate_limited": "jumar run, once the provider takes requests again",
-        "blocked": "see to what it is blocked by, then jumar run",
-        "disk_full": "free some space, then jumar run",
         "interrupted": "jumar run",
         "terminated": "jumar run",
         "stop_file": "remove the STOP file (jumar stop --undo), then jumar run",
@@ -240,10 +246,10 @@ def passes_text(passes: int, generated: int) -> str:
 
 def going_on(reason: str, spent: Spend, passes: int) -> str | None:
     """Return what it takes to go on after a limit or an interruption; None where the loop ended by its own rules."""
-    if reason in _OPTIONS:
-        used = average_of(reason, spent, passes)
-        return f"raise {_OPTIONS[reason]}" + (f"; an iteration took {used} on average" if used else "")
-    return _OTHERWISE.get(reason)
+    if reason in RAISED:
+        (key, option), used = RAISED[reason], average_of(reason, spent, passes)
+        return f"raise [budget] {key} (jumar run {option})" + (f"; an iteration took {used} on average" if used else "")
+    return f"jumar run, {ONCE[reason]}" if reason in ONCE else _OTHERWISE.get(reason)
 
 
 def average_of(reason: str, spent: Spend, passes: int) -> str:
