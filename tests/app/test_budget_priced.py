@@ -12,7 +12,7 @@ from commands import call
 
 from jumar.app.config.budget import default_prices
 from jumar.judging.judges import judge_price
-from jumar.loop.generators.cumulative import PricedGenerator
+from jumar.loop.generators.generators import PricedGenerator
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.model import GenerateOutcome, StepContext, Usage
 from jumar.model.budget.pricing import PriceRow, Prices, PriceTable

@@ -8,16 +8,9 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from jumar.app.config.config import (
-    ArtifactsConfig,
-    GeneratorConfig,
-    JumarConfig,
-    LoopConfig,
-    ScorerConfig,
-    ValidatorConfig,
-)
+from jumar.app.config.config import JumarConfig
 from jumar.core.text import escape
-from jumar.demo.measure import CHECKS
+from jumar.demo.measure import CHECKS, SCORES
 from jumar.demo.text import decode
 from jumar.errors import ConfigError, UsageError
 from jumar.loop.scorers.markdown import headings
@@ -94,27 +87,29 @@ def demo_config(out: Path, text: str, max_iterations: int | None = None) -> Juma
     def measure(name: str) -> list[str]:
         return [*python, "jumar.demo.measure", name, DOCUMENT, "--reference", str((out / ORIGINAL).resolve())]
 
-    built_in: dict[str, dict[str, object]] = {"length": {"unit": "chars", "min": len(text) // 4, "max": max(1, len(text) // 2)}}
+    built_in: dict[str, dict[str, object]] = {
+        "length": {"builtin": "length", "unit": "chars", "min": len(text) // 4, "max": max(1, len(text) // 2)}
+    }
     if count_text(text).words:
-        built_in["readability"] = {"target": [0, 8]}
+        built_in["readability"] = {"builtin": "readability", "target": [0, 8]}
     if sections := [heading.text for heading in headings(text) if heading.text]:
-        built_in["structure"] = {"sections": sections}
-    names = {"length": "length", "readability": "readability", "structure": "required_sections"}
-    scorers = [ScorerConfig(dimension=name, command=measure(name)) for name in ("coverage", "novelty")]
-    scorers += [
-        ScorerConfig.model_validate({"dimension": name, "builtin": names[name], "path": DOCUMENT, **options})
-        for name, options in built_in.items()
+        built_in["structure"] = {"builtin": "required_sections", "sections": sections}
+    scorers = [
+        *({"dimension": name, "command": measure(name)} for name in SCORES),
+        *({"dimension": name, "path": DOCUMENT, **options} for name, options in built_in.items()),
     ]
-    return JumarConfig(
-        loop=LoopConfig(
-            id="demo",
-            objective="Condense document.md to about a third of its length without losing what it says.",
-            max_iterations=max_iterations or 8,
-            continue_from="previous",
-        ),
-        artifacts=ArtifactsConfig(include=[DOCUMENT]),
-        generator=GeneratorConfig(command=[*python, "jumar.demo.condense", DOCUMENT], timeout=60),
-        validators=[ValidatorConfig(name=name, command=measure(name)) for name in CHECKS],
-        scorers=scorers,
-        weights={scorer.dimension or "": _WEIGHTS[scorer.dimension or ""] for scorer in scorers},
+    return JumarConfig.model_validate(
+        {
+            "loop": {
+                "id": "demo",
+                "objective": "Condense document.md to about a third of its length without losing what it says.",
+                "max_iterations": max_iterations or 8,
+                "continue_from": "previous",
+            },
+            "artifacts": {"include": [DOCUMENT]},
+            "generator": {"command": [*python, "jumar.demo.condense", DOCUMENT], "timeout": 60},
+            "validators": [{"name": name, "command": measure(name)} for name in CHECKS],
+            "scorers": scorers,
+            "weights": {name: _WEIGHTS[name] for name in (*SCORES, *built_in)},
+        }
     )

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from loops import jumar, jumar_json
 
-from jumar.loop.generators.cumulative import CumulativeGenerator, charged_before, usage_since
+from jumar.loop.generators.generators import CumulativeGenerator, charged_before, usage_since
 from jumar.model import GenerateOutcome, StepContext, Usage
 from jumar.model.attempts import Attempt, AttemptEnd, AttemptStart
 from jumar.testing.conformance import make_context

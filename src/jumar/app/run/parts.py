@@ -19,8 +19,7 @@ from jumar.app.config.tables import load_function
 from jumar.app.evaluator.evaluator import Evaluators, Place
 from jumar.errors import ConfigError
 from jumar.loop.checks.validators import CommandValidator, PythonValidator
-from jumar.loop.generators.cumulative import CumulativeGenerator, PricedGenerator
-from jumar.loop.generators.generators import CommandGenerator, PythonGenerator
+from jumar.loop.generators.generators import CommandGenerator, CumulativeGenerator, PricedGenerator, PythonGenerator
 from jumar.loop.generators.memory import Memory, Note
 from jumar.loop.hooks import Hooks
 from jumar.loop.scorers import JudgeScorer, RepeatedScorer, ScorerRuntime, build_scorer

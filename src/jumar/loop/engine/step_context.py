@@ -12,7 +12,7 @@ from jumar.core.leftovers import remove_any, remove_tree
 from jumar.core.redaction import current
 from jumar.core.text import escape
 from jumar.loop.engine.run_context import LoopRun
-from jumar.loop.generators.cumulative import charged_before
+from jumar.loop.generators.generators import charged_before
 from jumar.loop.generators.memory import Note, question
 from jumar.loop.generators.prompt import BudgetLeft, Facts, render_feedback, render_prompt
 from jumar.loop.ranking.choose import leader

@@ -220,18 +220,18 @@ def _selected(report: LoopReport, selection: SelectionResult) -> Iterable[str]:
         yield "No other one has a valid score"
 
 
-def _sure(found: Certainty | None) -> Iterable[str]:
+def _sure(certainty: Certainty | None) -> Iterable[str]:
     """Say what confirmed the selection, or why nothing did; nothing where nothing was tried."""
-    if found is None:
+    if certainty is None:
         return
-    if found.confirmed is not None:
-        by = "The held-out scorers give" if found.confirmed.by == "holdout" else "Scored once more, it has"
+    if certainty.confirmed is not None:
+        by = "The held-out scorers give" if certainty.confirmed.by == "holdout" else "Scored once more, it has"
         bias = ""
-        if found.optimism is not None:
-            interval = "" if found.optimism_width is None else f" ± {points(found.optimism_width)}"
-            bias = f": selection bias {points(found.optimism, sign=True).replace('-', '−')}{interval} points"
-        yield f"{by} {points(found.confirmed.score)}{bias}."
-    for problem in found.problems:
+        if certainty.optimism is not None:
+            interval = "" if certainty.optimism_width is None else f" ± {points(certainty.optimism_width)}"
+            bias = f": selection bias {points(certainty.optimism, sign=True).replace('-', '−')}{interval} points"
+        yield f"{by} {points(certainty.confirmed.score)}{bias}."
+    for problem in certainty.problems:
         yield f"Not confirmed: {escape(problem).rstrip('.')}."
 
 

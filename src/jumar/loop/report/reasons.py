@@ -376,15 +376,15 @@ FINALIST_COLUMNS = ("Iteration", "In the loop", "Scored again", "Mean of all", "
 
 def certainty_sentences(report: LoopReport) -> tuple[str, ...]:
     """Return what is known of the noise, and what follows from it; empty when nothing is."""
-    found = report.certainty
-    if found is None or not found.known:
+    certainty = report.certainty
+    if certainty is None or not certainty.known:
         return ()
-    sentences = [*_noise(found), *_finals(found), *_tie(found), *_optimism(found)]
-    if report.chosen != found.chosen:
+    sentences = [*_noise(certainty), *_finals(certainty), *_tie(certainty), *_optimism(certainty)]
+    if report.chosen != certainty.chosen:
         sentences.append(
-            f"All this is about iteration {iteration_label(found.chosen)}, which the rules choose; a person chose another"
+            f"All this is about iteration {iteration_label(certainty.chosen)}, which the rules choose; a person chose another"
         )
-    return (*sentences, *found.problems)
+    return (*sentences, *certainty.problems)
 
 
 def mean_text(report: LoopReport, number: int) -> str:
@@ -399,43 +399,43 @@ def score_text(report: LoopReport, number: int) -> str:
     return f"{percent(report.score_of(number))}{f' ({told})' if told else ''}"
 
 
-def _noise(found: Certainty) -> list[str]:
-    if found.standard_error is None:
+def _noise(certainty: Certainty) -> list[str]:
+    if certainty.standard_error is None:
         return ["How noisy the scores are is not known: no scorer was asked twice about one iteration"]
-    if found.standard_error == 0:
+    if certainty.standard_error == 0:
         return ["The scorers gave the same answer every time: a difference between two scores is no chance"]
-    how = f"one standard error, {found.degrees} degrees of freedom"
-    return [f"Chance alone moves a score by {point_text(found.standard_error)} ({how})"]
+    how = f"one standard error, {certainty.degrees} degrees of freedom"
+    return [f"Chance alone moves a score by {point_text(certainty.standard_error)} ({how})"]
 
 
-def _finals(found: Certainty) -> list[str]:
-    numbers = [finalist.iteration for finalist in found.finalists]
+def _finals(certainty: Certainty) -> list[str]:
+    numbers = [finalist.iteration for finalist in certainty.finalists]
     if len(numbers) < 2:
         alone = f"No other iteration is within the noise of iteration {iteration_label(numbers[0])}"
-        return [alone] if found.standard_error else []
-    if found.rescored:
+        return [alone] if certainty.standard_error else []
+    if certainty.rescored:
         return [f"{_iterations(numbers)} were too close to call and were scored again; the mean of all readings decided"]
     return [f"{_iterations(numbers)} are too close to call, and were not all scored again"]
 
 
-def _tie(found: Certainty) -> list[str]:
-    if len(found.tied) < 2:
+def _tie(certainty: Certainty) -> list[str]:
+    if len(certainty.tied) < 2:
         return []
-    kept = f"iteration {iteration_label(found.chosen)}, the earliest, is kept"
-    return [f"{_iterations(list(found.tied))} differ by no more than the noise (±{points(found.width)}): {kept}"]
+    kept = f"iteration {iteration_label(certainty.chosen)}, the earliest, is kept"
+    return [f"{_iterations(list(certainty.tied))} differ by no more than the noise (±{points(certainty.width)}): {kept}"]
 
 
-def _optimism(found: Certainty) -> list[str]:
-    confirmed = found.confirmed
+def _optimism(certainty: Certainty) -> list[str]:
+    confirmed = certainty.confirmed
     if confirmed is None:
         lucky = "Nothing confirmed the score that won; the best of several is as a rule a little lucky"
-        return [lucky] if found.standard_error else []
+        return [lucky] if certainty.standard_error else []
     by = "the hold-out gives" if confirmed.by == "holdout" else "read once more, it is"
-    told = f"The score that won is {percent(found.won)}; {by} {percent(confirmed.score)}"
-    if found.optimism is None:
+    told = f"The score that won is {percent(certainty.won)}; {by} {percent(confirmed.score)}"
+    if certainty.optimism is None:
         return [f"{told}, on other dimensions: they don't compare"]
-    interval = "" if found.optimism_width is None else f", give or take {points(found.optimism_width)}"
-    return [f"{told}: optimism of the selection {points(found.optimism, sign=True)} points{interval}"]
+    interval = "" if certainty.optimism_width is None else f", give or take {points(certainty.optimism_width)}"
+    return [f"{told}: optimism of the selection {points(certainty.optimism, sign=True)} points{interval}"]
 
 
 def _iterations(numbers: list[int]) -> str:
@@ -444,16 +444,16 @@ def _iterations(numbers: list[int]) -> str:
 
 def finalist_rows(report: LoopReport) -> tuple[tuple[str, ...], ...]:
     """Return the rows under :data:`FINALIST_COLUMNS`; empty with fewer than two finalists."""
-    found = report.certainty
-    if found is None or len(found.finalists) < 2:
+    certainty = report.certainty
+    if certainty is None or len(certainty.finalists) < 2:
         return ()
     return tuple(
         (
-            iteration_label(finalist.iteration) + (" ✓" if finalist.iteration == found.chosen else ""),
+            iteration_label(finalist.iteration) + (" ✓" if finalist.iteration == certainty.chosen else ""),
             percent(finalist.score),
             ", ".join(percent(score) for score in finalist.later) or UNKNOWN,
             percent(finalist.mean),
             points(finalist.standard_error),
         )
-        for finalist in found.finalists
+        for finalist in certainty.finalists
     )

@@ -43,7 +43,6 @@ class TrajectoryRow:
     """
 
     number: int
-    it: str
     score: str
     delta: str
     checks: str
@@ -59,7 +58,7 @@ class TrajectoryRow:
     @property
     def cells(self) -> tuple[str, str, str, str, str, str, str]:
         """The seven columns in order."""
-        return (self.it, self.score, self.delta, self.checks, self.cost, self.time, self.said())
+        return (str(self.number), self.score, self.delta, self.checks, self.cost, self.time, self.said())
 
     def said(self, why: str = "") -> str:
         """Return the last column, with why the iteration failed behind the note."""
@@ -132,7 +131,6 @@ def trajectory_row(
     invalid = record.quality_score is None or record.status != "ok"
     return TrajectoryRow(
         number=number,
-        it=str(number),
         score=UNKNOWN if record.quality_score is None else f"{record.quality_score:.1f}",
         delta="" if delta is None else _signed(delta),
         checks=checks_cell(record),
