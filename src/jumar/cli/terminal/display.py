@@ -146,7 +146,7 @@ def agent_name(command: str | Sequence[str] | None) -> str:
     is an agent.
     """
     try:
-        words = shlex.split(command) if isinstance(command, str) else list(command or ())
+        words: list[str] = shlex.split(command) if isinstance(command, str) else list(command or ())
     except ValueError:
         return ""
     if isinstance(command, str) and any(sign in command for sign in ";|&<>$`\n"):
