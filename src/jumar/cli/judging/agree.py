@@ -8,7 +8,7 @@ import click
 
 from jumar.cli.common import json_option, print_text, quiet_option
 from jumar.cli.judging.judged import SCALE
-from jumar.cli.terminal.documents import choose_format, write_document
+from jumar.cli.terminal.output import choose_format, write_document
 
 _SUFFIXES = {".txt": "text", ".json": "json", ".html": "html", ".htm": "html"}
 _EPILOG = """\b
