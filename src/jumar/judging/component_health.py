@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 from jumar.judging.asking.settings import MAX_UNSCORED
 from jumar.judging.asking.summary import NOT_THE_JUDGES, Result, judge_noise
@@ -24,30 +25,35 @@ def check_expensive_evaluator(results: Sequence[Result]) -> ComponentHealthStatu
     """
     scored = [result for result in results if isinstance(result, ExpensiveModeResult)]
     kinds = Counter(result.kind for result in results if isinstance(result, Unscored))
-    scores = [one.gestalt for one in scored]
-    noise = judge_noise([one.readings for one in scored])
+    scores = [result.gestalt for result in scored]
+    noise = judge_noise([result.readings for result in scored])
     failures = sum(count for kind, count in kinds.items() if kind not in NOT_THE_JUDGES)
-    grave = {
+    noticed = {
+        "judge_failures": failures > 0,
+        "scores_out_of_range": kinds["out_of_range"] > 0,
         "nothing_scored": bool(results) and not scores,
         "all_same_score": len(scores) > 1 and len(set(scores)) == 1,
         "high_variance": noise is not None and noise.high_variance,
     }
-    flags = {
-        "judge_failures": failures > 0,
-        "scores_out_of_range": kinds["out_of_range"] > 0,
-        **grave,
+    details = {
+        "scored": len(scores),
+        "unscored": dict(kinds),
+        "score_range": _range(scores),
+        "variance": (statistics.variance(scores) if len(scores) > 1 else 0.0) if scores else None,
+        "noise": None if noise is None else noise.to_json(),
     }
-    return ComponentHealthStatus(
-        healthy=not any(grave.values()) and failures <= MAX_UNSCORED * (failures + len(scores)),
-        flags=[name for name, raised in flags.items() if raised],
-        details={
-            "scored": len(scores),
-            "unscored": dict(kinds),
-            "score_range": [min(scores), max(scores)] if scores else None,
-            "variance": (statistics.variance(scores) if len(scores) > 1 else 0.0) if scores else None,
-            "noise": None if noise is None else noise.to_json(),
-        },
-    )
+    found = _status(noticed, details, grave=("nothing_scored", "all_same_score", "high_variance"))
+    return found.model_copy(update={"healthy": found.healthy and failures <= MAX_UNSCORED * (failures + len(scores))})
+
+
+def _status(noticed: Mapping[str, bool], details: dict[str, Any], *, grave: Collection[str]) -> ComponentHealthStatus:
+    """Return the flags that were noticed; a component with one that is ``grave`` is not healthy."""
+    flags = [flag for flag, is_so in noticed.items() if is_so]
+    return ComponentHealthStatus(healthy=not set(flags) & set(grave), flags=flags, details=details)
+
+
+def _range(values: Sequence[float]) -> list[float] | None:
+    return [min(values), max(values)] if values else None
 
 
 def check_cheap_evaluator(results: Iterable[CheapModeResult | Unscored], *, patterns: int = 0) -> ComponentHealthStatus:
@@ -56,13 +62,13 @@ def check_cheap_evaluator(results: Iterable[CheapModeResult | Unscored], *, patt
     See :func:`cheap_health` for the flags and the details.
     """
     scored = [result for result in results if isinstance(result, CheapModeResult)]
-    scores = [one.gestalt for one in scored]
+    scores = [result.gestalt for result in scored]
     return cheap_health(
         count=len(scores),
         score_range=(min(scores), max(scores)) if scores else None,
         variance=statistics.variance(scores) if len(scores) > 1 else 0.0,
-        any_reason=any(one.reasons for one in scored),
-        any_pattern=any(one.patterns_matched for one in scored),
+        any_reason=any(result.reasons for result in scored),
+        any_pattern=any(result.patterns_matched for result in scored),
         patterns=patterns,
     )
 
@@ -89,31 +95,14 @@ def cheap_health(
         "scores_out_of_range": lowest < 1.0 or highest > 5.0,
         "zero_patterns_matched": count > 0 and (not any_reason or (patterns > 0 and not any_pattern)),
     }
-    flags = [flag for flag, is_so in noticed.items() if is_so]
     details = {"score_range": None if score_range is None else [lowest, highest], "variance": variance}
-    return ComponentHealthStatus(healthy=not flags, flags=flags, details=details)
+    return _status(noticed, details, grave=noticed)
 
 
 COMPONENTS = ("pattern_migration", "cheap_evaluator", "expensive_evaluator", "gap_calculator", "pattern_learner")
 
 _DECIDED = 5
 _REJECTED = 0.4  # three committed and two rejected is what the first design flags
-
-
-def check_components(
-    expensive: Sequence[Result],
-    cheap: Sequence[CheapModeResult | Unscored],
-    both: Sequence[DualModeResult],
-    patterns: PatternSet | None,
-) -> dict[str, ComponentHealthStatus]:
-    """Return the health of all five; the learner did not run here and says so in its details."""
-    live = 0 if patterns is None else sum(pattern.status in {"active", "provisional"} for pattern in patterns.patterns)
-    return every_component(
-        pattern_migration=check_patterns(patterns),
-        cheap_evaluator=check_cheap_evaluator(cheap, patterns=live),
-        expensive_evaluator=check_expensive_evaluator(expensive),
-        gap_calculator=check_gap_calculator(both, asked=len(cheap)),
-    )
 
 
 def every_component(**known: ComponentHealthStatus) -> dict[str, ComponentHealthStatus]:
@@ -141,12 +130,8 @@ def check_patterns(patterns: PatternSet | None) -> ComponentHealthStatus:
         "cannot_fire": bool(mute),
         "all_provisional": bool(patterns.patterns) and count["provisional"] == len(patterns.patterns),
     }
-    flags = [flag for flag, is_so in noticed.items() if is_so]
-    return ComponentHealthStatus(
-        healthy=not (noticed["no_patterns"] or noticed["cannot_fire"]),
-        flags=flags,
-        details={"patterns": len(patterns.patterns), **count, "cannot_fire": mute[:20]},
-    )
+    details = {"patterns": len(patterns.patterns), **count, "cannot_fire": mute[:20]}
+    return _status(noticed, details, grave=("no_patterns", "cannot_fire"))
 
 
 def check_pattern_learner(
@@ -165,27 +150,20 @@ def check_pattern_learner(
         "no_proposals": proposed == 0 and provisional == 0,
         "answers_refused": refused > max(1, proposed),
     }
-    return ComponentHealthStatus(
-        healthy=not (noticed["answers_refused"] and proposed == 0),
-        flags=[flag for flag, is_so in noticed.items() if is_so],
-        details={
-            "ran": True,
-            "proposed": proposed,
-            "committed": committed,
-            "rejected": rejected,
-            "provisional": provisional,
-            "refused": refused,
-            "rejection_rate": rate if decided else None,
-        },
-    )
+    details = {
+        "ran": True,
+        "proposed": proposed,
+        "committed": committed,
+        "rejected": rejected,
+        "provisional": provisional,
+        "refused": refused,
+        "rejection_rate": rate if decided else None,
+    }
+    return _status(noticed, details, grave=() if proposed else ("answers_refused",))
 
 
 def check_gap_calculator(both: Sequence[DualModeResult], *, asked: int) -> ComponentHealthStatus:
     """Return whether a gap could be told. Flags: ``nothing_in_common`` (no item has both scores), ``few_items`` (below 30)."""
     noticed = {"nothing_in_common": asked > 0 and not both, "few_items": 0 < len(both) < 30}
-    gaps = [one.gap for one in both]
-    return ComponentHealthStatus(
-        healthy=not noticed["nothing_in_common"],
-        flags=[flag for flag, is_so in noticed.items() if is_so],
-        details={"items": len(both), "gap_range": [min(gaps), max(gaps)] if gaps else None},
-    )
+    details = {"items": len(both), "gap_range": _range([result.gap for result in both])}
+    return _status(noticed, details, grave=("nothing_in_common",))

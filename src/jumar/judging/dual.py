@@ -17,7 +17,13 @@ from jumar.judging.asking.evaluate import judge_items, run_async
 from jumar.judging.asking.settings import JudgeSettings
 from jumar.judging.asking.summary import Evaluation, Result
 from jumar.judging.cheap.evaluator import CheapModeEvaluator, RubricChoice
-from jumar.judging.component_health import check_components
+from jumar.judging.component_health import (
+    check_cheap_evaluator,
+    check_expensive_evaluator,
+    check_gap_calculator,
+    check_patterns,
+    every_component,
+)
 from jumar.judging.gap import GapSummary, MissedPatterns, pair_results, summarise_gaps
 from jumar.judging.items.item import Item, as_items
 from jumar.judging.models import (
@@ -86,25 +92,33 @@ class DualEvaluation:
             **self.figures(),
             "cheap": cheap_document(self.cheap, self.pattern_match),
             "expensive": self.expensive.to_json(),
-            "large_gaps": [one.to_json() for one in self.summary.large],
+            "large_gaps": [gap.to_json() for gap in self.summary.large],
         }
 
     def figures(self) -> dict[str, Any]:
         """Return what :meth:`to_json` does, without the single items."""
         summary = self.summary
-        return {
-            "mode": "dual",
-            "story_count": len(self.items),
-            "scored": summary.scored,
-            "unscored": len(self.items) - summary.scored,
-            "cheap": _cheap_figures(self.cheap, self.pattern_match),
-            "expensive": self.expensive.figures(),
-            "gap": summary.gap,
-            "abs_gap_mean": summary.abs_gap_mean,
-            "tracking": None if self.tracking is None else self.tracking.to_json(),
-            "quality": {"cheap_avg": summary.cheap_avg, "met": summary.quality_met},
-            "health": {name: one.model_dump() for name, one in self.health.items()},
-        }
+        return evaluation_document(
+            "dual",
+            len(self.items),
+            summary.scored,
+            health=self.health,
+            cheap=_cheap_figures(self.cheap, self.pattern_match),
+            expensive=self.expensive.figures(),
+            gap=summary.gap,
+            abs_gap_mean=summary.abs_gap_mean,
+            tracking=None if self.tracking is None else self.tracking.to_json(),
+            quality={"cheap_avg": summary.cheap_avg, "met": summary.quality_met},
+        )
+
+
+def evaluation_document(
+    mode: str, count: int, scored: int, *, health: Mapping[str, ComponentHealthStatus], **parts: Any
+) -> dict[str, Any]:
+    """Return what ``--json`` prints in every mode, of ``count`` items; a part that the mode does not have is null."""
+    empty = dict.fromkeys(("cheap", "expensive", "gap", "abs_gap_mean", "tracking", "quality"))
+    counts = {"mode": mode, "story_count": count, "scored": scored, "unscored": count - scored}
+    return {**counts, **empty, **parts, "health": {name: status.model_dump() for name, status in health.items()}}
 
 
 def cheap_document(results: Sequence[CheapResult], pattern_match: float | None) -> dict[str, Any]:
@@ -171,6 +185,7 @@ def combine(
     by_id = {item.id: item for item in items}
     fired = [one for one in completed if isinstance(one, CheapModeResult)]
     has_patterns = patterns is not None and bool(patterns.patterns)
+    live = 0 if patterns is None else sum(pattern.status in {"active", "provisional"} for pattern in patterns.patterns)
     match = fmean(bool(one.patterns_matched) for one in fired) if has_patterns and fired else None
     return DualEvaluation(
         items=tuple(items),
@@ -180,7 +195,12 @@ def combine(
         summary=summarise_gaps(results, by_id),
         tracking=_tracking(results, by_id, resamples),
         pattern_match=match,
-        health=check_components(expensive.results, completed, results, patterns),
+        health=every_component(
+            pattern_migration=check_patterns(patterns),
+            cheap_evaluator=check_cheap_evaluator(completed, patterns=live),
+            expensive_evaluator=check_expensive_evaluator(expensive.results),
+            gap_calculator=check_gap_calculator(results, asked=len(cheap)),
+        ),
         patterns=patterns,
     )
 

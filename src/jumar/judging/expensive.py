@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from jumar.core.files import as_write_error, fsync_directory, rename_new, replace_file
+from jumar.core.files import as_write_error, replace_file
 from jumar.core.text import escape, json_rows, json_text
 from jumar.core.version import __version__
 from jumar.errors import EvaluationUnreliableError, ItemError
@@ -28,17 +28,18 @@ from jumar.judging.asking.settings import JudgeConfig
 from jumar.judging.asking.summary import Evaluation, JudgeInterruptedError, JudgeRejectedError, Result
 from jumar.judging.cheap.evaluator import CheapModeEvaluator
 from jumar.judging.component_health import check_expensive_evaluator, every_component
-from jumar.judging.dual import DualEvaluation, combine, require_statistics
+from jumar.judging.dual import DualEvaluation, combine, evaluation_document, require_statistics
 from jumar.judging.files import (
     check_per_item,
     claimed,
-    item_row,
+    item_rows,
     learned_from,
     learned_from_words,
     new_iteration,
     proof_beside,
     refuse_learning,
     sources_of,
+    write_folder,
 )
 from jumar.judging.history import check_convergence, detect_divergence
 from jumar.judging.items.item import Item, digest_of, item_digest
@@ -48,6 +49,8 @@ from jumar.judging.models import CheapModeResult, ExpensiveModeResult, Iteration
 from jumar.judging.report import DualView, render_dashboard, render_gap_report
 from jumar.judging.rubric import JudgeRubric, kind_of_items, load_rubric, rubric_of
 from jumar.model.judges import Judge
+
+_log = logging.getLogger("jumar.judging.expensive")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,30 +89,14 @@ class JudgedEvaluation:
 
     def document(self) -> dict[str, Any]:
         """Return what ``--json`` prints: the figures without the single items."""
-        found = self._expensive_document() if self.dual is None else self.dual.figures()
-        return {
-            **found,
-            "learned_from": self.learned_from,
-            "output": None if self.directory is None else str(self.directory.absolute()),
-        }
-
-    def _expensive_document(self) -> dict[str, Any]:
-        return {
-            "mode": "expensive",
-            "story_count": len(self.items),
-            "scored": self.expensive.scored,
-            "unscored": len(self.items) - self.expensive.scored,
-            "cheap": None,
-            "expensive": self.expensive.figures(),
-            "gap": None,
-            "abs_gap_mean": None,
-            "tracking": None,
-            "quality": None,
-            "health": {
-                name: one.model_dump()
-                for name, one in every_component(expensive_evaluator=check_expensive_evaluator(self.expensive.results)).items()
-            },
-        }
+        if self.dual is not None:
+            figures = self.dual.figures()
+        else:
+            health = every_component(expensive_evaluator=check_expensive_evaluator(self.expensive.results))
+            expensive = self.expensive.figures()
+            figures = evaluation_document("expensive", len(self.items), self.scored, health=health, expensive=expensive)
+        output = None if self.directory is None else str(self.directory.absolute())
+        return {**figures, "learned_from": self.learned_from, "output": output}
 
 
 def row_of(expensive: ExpensiveModeResult | Unscored, cheap: CheapModeResult | Unscored | None) -> dict[str, Any]:
@@ -168,26 +155,34 @@ def write_iteration(output: Path, request: JudgedRequest, question: JudgeRubric,
 
     Returns the evaluation with its folder and what came before it.
     """
-    with as_write_error("write into", output), new_iteration(output) as (number, temporary, directory):
+
+    def documents(number: int, directory: Path) -> dict[str, str]:
+        nonlocal found
         found = replace(found, directory=directory, history=tuple(_history(output, number)))
-        documents = _documents(number, request, found)
-        documents["manifest.json"] = json_text(_manifest(request, question, found))
-        for name, text in documents.items():
-            replace_file(temporary / name, text.encode())
-        fsync_directory(temporary)
-        rename_new(temporary, directory)
+        return _documents(number, request, question, found)
+
+    write_folder(output, documents)
     return found
 
 
-def _documents(number: int, request: JudgedRequest, found: JudgedEvaluation) -> dict[str, str]:
-    stories = "[\n" + ",\n".join(item_row(item) for item in found.items) + "\n]\n"
-    documents = {"stories.json": stories, "expensive_eval.json": json_rows(found.expensive.to_json())}
-    if found.dual is None:
-        return documents
-    log = _iteration_log(number, found.dual, found.history)
-    if log is not None:
-        documents["iteration_log.json"] = json_rows(log.model_dump(mode="json"))
-    return documents | dual_documents(number, found.dual, found.history, _about(request, found))
+def _documents(number: int, request: JudgedRequest, question: JudgeRubric, found: JudgedEvaluation) -> dict[str, str]:
+    evaluation = found.expensive
+    documents = {"stories.json": item_rows(found.items), "expensive_eval.json": json_rows(evaluation.to_json())}
+    if found.dual is not None:
+        log = _iteration_log(number, found.dual, found.history)
+        if log is not None:
+            documents["iteration_log.json"] = json_rows(log.model_dump(mode="json"))
+        documents |= dual_documents(number, found.dual, found.history, _about(request, found))
+    # what the figures come from: files with their hashes, the judge, what it was asked, and how
+    made_of = {
+        "sources": sources_of(request.items),
+        "patterns": sources_of(request.patterns),
+        "judge": evaluation.judge,
+        "question": question.model_dump(mode="json"),
+        "settings": evaluation.settings,
+    }
+    manifest = {**found.document(), "output": None, "jumar": __version__, **made_of}
+    return {**documents, "manifest.json": json_text(manifest)}
 
 
 def dual_documents(
@@ -230,6 +225,8 @@ def _iteration_log(number: int, dual: DualEvaluation, history: Sequence[Mapping[
     if metrics is None:
         return None
     records = [*history, metrics]
+    phrases = {gap.support.phrase for gap in dual.summary.large if gap.support is not None}
+    focus = "items with a large gap" if dual.summary.large else "none"
     return IterationLog(
         iteration=number,
         timestamp=metrics.timestamp,
@@ -239,13 +236,8 @@ def _iteration_log(number: int, dual: DualEvaluation, history: Sequence[Mapping[
         per_story_results=list(dual.results),
         actions_taken=[],
         convergence_check=check_convergence(records),
-        next_iteration_plan=_plan(dual),
+        next_iteration_plan={"focus": focus, "proposed_patterns": len(phrases)},
     )
-
-
-def _plan(dual: DualEvaluation) -> dict[str, Any]:
-    phrases = {one.support.phrase for one in dual.summary.large if one.support is not None}
-    return {"focus": "items with a large gap" if dual.summary.large else "none", "proposed_patterns": len(phrases)}
 
 
 def _about(request: JudgedRequest, found: JudgedEvaluation) -> tuple[tuple[str, str], ...]:
@@ -285,23 +277,6 @@ def dual_view(number: int, dual: DualEvaluation, history: Sequence[Mapping[str, 
         stopped=dual.expensive.stopped,
     )
 
-
-def _manifest(request: JudgedRequest, question: JudgeRubric, found: JudgedEvaluation) -> dict[str, Any]:
-    """Return what the figures come from: files with their hashes, the judge, what it was asked, and how."""
-    evaluation: Evaluation = found.expensive
-    return {
-        **found.document(),
-        "output": None,
-        "jumar": __version__,
-        "sources": sources_of(request.items),
-        "patterns": sources_of(request.patterns),
-        "judge": evaluation.judge,
-        "question": question.model_dump(mode="json"),
-        "settings": evaluation.settings,
-    }
-
-
-_log = logging.getLogger("jumar.judging.expensive")
 
 Hear = Callable[[Result, int], None]
 """Told after each item: its result, and how many items there are."""

@@ -6,13 +6,13 @@ import contextlib
 import json
 import os
 import re
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Final, Self
 
-from jumar.core.files import as_write_error, fsync_directory, make_directory, rename_new, sha256_file
+from jumar.core.files import as_write_error, fsync_directory, make_directory, rename_new, replace_file, sha256_file
 from jumar.core.leftovers import remove_tree, sweep, temporary_name
 from jumar.core.lock import LoopLock
 from jumar.core.text import escape, plural
@@ -57,6 +57,15 @@ def new_iteration(output: Path) -> Generator[tuple[int, Path, Path]]:
     finally:
         if temporary.exists():
             remove_tree(temporary)
+
+
+def write_folder(output: Path, documents: Callable[[int, Path], Mapping[str, str]]) -> None:
+    """Write ``iteration_N`` below ``output``, whole: ``documents`` gives its files, for a number and the folder's name."""
+    with as_write_error("write into", output), new_iteration(output) as (number, temporary, directory):
+        for name, text in documents(number, directory).items():
+            replace_file(temporary / name, text.encode())
+        fsync_directory(temporary)
+        rename_new(temporary, directory)
 
 
 def sources_of(path: Path | None) -> list[dict[str, Any]]:
@@ -119,6 +128,11 @@ def item_row(item: Item) -> str:
     if item.group is not None:
         row["group"] = item.group
     return json.dumps(row, ensure_ascii=False, allow_nan=False)
+
+
+def item_rows(items: Iterable[Item]) -> str:
+    """Return items as one JSON array, an item a line."""
+    return "[\n" + ",\n".join(map(item_row, items)) + "\n]\n"
 
 
 def check_per_item(target: Path | None, *inputs: Path | None) -> None:

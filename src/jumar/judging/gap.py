@@ -37,7 +37,7 @@ _EMPTY: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class LargeGap:
+class LargeGap(Record):
     """An item on which the judges differ by more than half a point.
 
     ``missed`` is what the expensive judge gave as its reasons; ``phrases`` are those of their words that stand in the item's
@@ -54,20 +54,6 @@ class LargeGap:
     issue: str
     action: str
     support: PhraseSupport | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain JSON."""
-        return {
-            "story_id": self.story_id,
-            "expensive": self.expensive,
-            "cheap": self.cheap,
-            "gap": self.gap,
-            "missed": list(self.missed),
-            "phrases": list(self.phrases),
-            "issue": self.issue,
-            "action": self.action,
-            "support": self.support and self.support.to_json(),
-        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
-from jumar.core.files import as_write_error, fsync_directory, rename_new, replace_file, write_named
+from jumar.core.files import as_write_error, write_named
 from jumar.core.lock import writing
 from jumar.core.text import escape, json_rows, json_text
 from jumar.core.version import __version__
@@ -16,9 +16,9 @@ from jumar.errors import StoreDamagedError, StoreWriteError, UsageError
 from jumar.judging.asking.summary import Evaluation, Result
 from jumar.judging.auto.escalation import AutoOutcome, AutoRules, Decided, Planned, SealedCheck
 from jumar.judging.component_health import check_expensive_evaluator, check_patterns, every_component
-from jumar.judging.dual import cheap_document
+from jumar.judging.dual import cheap_document, evaluation_document
 from jumar.judging.expensive import JudgedRequest, row_of, write_rows
-from jumar.judging.files import item_row, new_iteration, sources_of
+from jumar.judging.files import item_rows, sources_of, write_folder
 from jumar.judging.gap import QUALITY_TARGET
 from jumar.judging.items.item import Item, item_digest
 from jumar.judging.models import CheapModeResult, ExpensiveModeResult, Unscored
@@ -233,22 +233,18 @@ class AutoEvaluation:
             "expensive_evaluator": check_expensive_evaluator(self.expensive.results),
             "pattern_migration": check_patterns(self.patterns),
         }
-        return {
-            "mode": "auto",
-            "story_count": len(self.items),
-            "scored": self.scored,
-            "unscored": self.outcome.undecided,
-            "cheap": {key: value for key, value in cheap.items() if key in _CHEAP},
-            "expensive": self.expensive.figures(),
-            "gap": None,
-            "abs_gap_mean": None,
-            "tracking": None,
-            "quality": {"cheap_avg": average, "met": None if average is None else average >= QUALITY_TARGET},
-            "auto": self.figures(),
-            "health": {name: one.model_dump() for name, one in every_component(**health).items()},
-            "learned_from": self.learned_from,
-            "output": None if self.directory is None else str(self.directory.absolute()),
-        }
+        output = None if self.directory is None else str(self.directory.absolute())
+        found = evaluation_document(
+            "auto",
+            len(self.items),
+            self.scored,
+            health=every_component(**health),
+            cheap={key: value for key, value in cheap.items() if key in _CHEAP},
+            expensive=self.expensive.figures(),
+            quality={"cheap_avg": average, "met": None if average is None else average >= QUALITY_TARGET},
+            auto=self.figures(),
+        )
+        return {**found, "learned_from": self.learned_from, "output": output}
 
     def figures(self) -> dict[str, Any]:
         """Return what is particular to this mode."""
@@ -308,23 +304,22 @@ def auto_documents(found: AutoEvaluation) -> dict[str, str]:
 
 def write_auto(output: Path, request: AutoRequest, found: AutoEvaluation) -> AutoEvaluation:
     """Write ``iteration_N`` below ``output``, whole, and return the evaluation with its folder."""
-    with as_write_error("write into", output), new_iteration(output) as (_, temporary, directory):
+
+    def documents(_number: int, directory: Path) -> dict[str, str]:
+        nonlocal found
         found = replace(found, directory=directory)
-        manifest = {
-            **found.document(),
-            "output": None,
-            "jumar": __version__,
+        made_of = {
             "sources": sources_of(request.judged.items),
             "patterns": sources_of(request.patterns),
             "proof": sources_of(request.proof),
             "judge": found.expensive.judge,
             "settings": found.expensive.settings,
         }
-        stories = "[\n" + ",\n".join(item_row(item) for item in found.items) + "\n]\n"
-        for name, text in {"stories.json": stories, **auto_documents(found), "manifest.json": json_text(manifest)}.items():
-            replace_file(temporary / name, text.encode())
-        fsync_directory(temporary)
-        rename_new(temporary, directory)
+        manifest = {**found.document(), "output": None, "jumar": __version__, **made_of}
+        stories = {"stories.json": item_rows(found.items)}
+        return {**stories, **auto_documents(found), "manifest.json": json_text(manifest)}
+
+    write_folder(output, documents)
     return found
 
 

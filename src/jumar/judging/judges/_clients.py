@@ -1,4 +1,4 @@
-"""What the adapters of language models share: clients, how failures behind HTTP are called, how long these ask to wait.
+"""What the adapters of language models share: the asking, how failures behind HTTP are called, how long these ask to wait.
 
 Keys never reach a log, a file or a message: what could hold one goes through :func:`scrub`.
 """
@@ -13,13 +13,13 @@ import math
 import os
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, ClassVar, Final
 
 from jumar.core.text import escape
 from jumar.judging.asking.settings import MAX_TOKENS
-from jumar.model.judges import FailureKind, JudgeFailure
+from jumar.model.judges import FailureKind, JudgeFailure, JudgeReply, JudgeRequest
 from jumar.model.records import Usage
 
 HIDDEN: Final = "***"
@@ -95,28 +95,7 @@ def _until(date: str, now: float) -> float | None:
 
 
 _log = logging.getLogger("jumar.judging.expensive")
-_Client = TypeVar("_Client")
 _SHOWN = 300
-
-
-class Clients(Generic[_Client]):
-    """Makes a client when one is needed: its connections belong to the event loop that they were made in."""
-
-    def __init__(self, make: Callable[[], _Client]) -> None:
-        self._make = make
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._client: _Client | None = None
-
-    def get(self) -> _Client:
-        loop = asyncio.get_running_loop()
-        if self._client is None or self._loop is not loop:
-            self._client, self._loop = self._make(), loop
-        return self._client
-
-    def forget(self) -> _Client | None:
-        """Return the client to be closed, if there is one; the next :meth:`get` makes another."""
-        client, self._client = self._client, None
-        return client if self._loop is asyncio.get_running_loop() else None
 
 
 class Features:
@@ -145,21 +124,108 @@ class Features:
         return {name: value for name, value in values.items() if value is not None and name not in self.left_out}
 
 
-def failure_of_status(status: int, body: object, message: str, headers: Any, key: str | None) -> JudgeFailure:
-    """Return the failure behind an HTTP answer that is none."""
-    kind: FailureKind = kind_of_status(status)
-    if status == 429 and "insufficient_quota" in str(body):  # no waiting mends an empty account
-        kind = "rejected"
-    shown = escape(scrub(message, (key,) if key else ()))[:_SHOWN]
-    return JudgeFailure(kind, f"HTTP {status}: {shown}", retry_after=retry_after_seconds(headers))
+class ModelJudge:
+    """A language model that is asked through the ``library`` of its provider; these name their errors alike.
+
+    ``optional`` are parameters that not every model takes, with the words of a refusal; ``structured`` is the one that asks for
+    structured output. The client's own retries are turned off by ``connect``: jumar counts them, waits as the server asks, and
+    records them. ``answer`` is what the server should have sent. Parts: what one question sends, and what its answer says.
+    """
+
+    library: Any
+    answer: str
+    error: str
+    optional: ClassVar[dict[str, tuple[str, ...]]]
+
+    def __init__(self, model: str, key: str, max_tokens: int | None, *, structured: str | None, where: str = "") -> None:
+        self._model = model
+        self._key = key
+        self._max_tokens = max_tokens
+        self._features = Features(self.optional)
+        if structured is not None:
+            self._features.left_out.add(structured)
+        self._client: tuple[asyncio.AbstractEventLoop, Any] | None = None  # its connections belong to one event loop
+        # what else decides about an answer is in the name: a longer limit is another question
+        limit = "" if max_tokens == MAX_TOKENS else f",max_tokens={max_tokens}"
+        self.identity = f"{where}{limit}{',unstructured' if structured else ''}"
+
+    @property
+    def left_out(self) -> frozenset[str]:
+        """Parameters that the server refused, and is asked without."""
+        return frozenset(self._features.left_out)
+
+    def connect(self) -> Any:
+        raise NotImplementedError
+
+    def wanted(self, request: JudgeRequest) -> dict[str, Any]:
+        """Return the optional parameters of a question."""
+        raise NotImplementedError
+
+    async def create(self, client: Any, request: JudgeRequest, wanted: dict[str, Any]) -> Any:
+        raise NotImplementedError
+
+    def reply(self, answer: Any) -> JudgeReply:
+        raise NotImplementedError
+
+    async def judge(self, request: JudgeRequest) -> JudgeReply:
+        loop = asyncio.get_running_loop()
+        if self._client is None or self._client[0] is not loop:
+            self._client = loop, self.connect()
+        while True:
+            wanted = self._features.wanted(self.wanted(request))
+            try:
+                answer = await self.create(self._client[1], request, wanted)
+            except (self.library.BadRequestError, self.library.UnprocessableEntityError) as error:
+                if self._features.drop(error.message, wanted, getattr(error, "param", None)):
+                    continue
+                raise self._failure(error) from None
+            except getattr(self.library, self.error) as error:
+                raise self._failure(error) from None
+            except ValueError:
+                raise self.no_answer() from None
+            return self.reply(answer)
+
+    def no_answer(self) -> JudgeFailure:
+        """Return the failure for an answer that is none; nobody knows what it cost."""
+        return JudgeFailure("unavailable", f"the answer of the server is no {self.answer}", usage=Usage())
+
+    def scrubbed(self, text: str) -> str:
+        """Return what the server said without the key."""
+        return scrub(text, (self._key,) if self._key else ())
+
+    def _failure(self, error: Any) -> JudgeFailure:
+        if isinstance(error, self.library.APITimeoutError):
+            return JudgeFailure("timed_out", "no answer in time")
+        if isinstance(error, self.library.APIConnectionError):
+            reason = escape(self.scrubbed(str(error.__cause__ or error)))[:200]
+            refused = type(error.__cause__).__name__.startswith("Connect")  # else it may have been answered, and cost something
+            return JudgeFailure("unavailable", f"cannot reach the judge: {reason}", usage=None if refused else Usage())
+        if not isinstance(error, self.library.APIStatusError):
+            return self.no_answer()
+        status: int = error.status_code
+        # no waiting mends an empty account
+        empty = status == 429 and "insufficient_quota" in str(error.body)
+        message = f"HTTP {status}: {escape(self.scrubbed(error.message))[:_SHOWN]}"
+        wait = retry_after_seconds(error.response.headers)
+        return JudgeFailure("rejected" if empty else kind_of_status(status), message, retry_after=wait)
+
+    async def aclose(self) -> None:
+        """Close the connections; the judge may be used again."""
+        client, self._client = self._client, None
+        if client is not None and client[0] is asyncio.get_running_loop():
+            await client[1].close()
 
 
-def usage_unless_refused(error: Exception) -> Usage | None:
-    """Return that nobody knows what the call cost, as it may have been answered; None where no connection came about."""
-    return None if type(error.__cause__).__name__.startswith("Connect") else Usage()
+def count_of(value: object) -> int | None:
+    """Return a whole number from 0 up; None for anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
-def describe(max_tokens: int | None, *, structured: bool) -> str:
-    """Return what else decides about an answer, for the judge's name: a longer limit is another question. Empty by default."""
-    limit = "" if max_tokens == MAX_TOKENS else f",max_tokens={max_tokens}"
-    return limit if structured else f"{limit},unstructured"
+def amount_of(value: object) -> float | None:
+    """Return a number from 0 up; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return None

@@ -13,7 +13,6 @@ import asyncio
 import contextlib
 import hashlib
 import json
-import math
 import os
 import shlex
 import shutil
@@ -27,7 +26,7 @@ from jumar.core.text import escape, last_line, once
 from jumar.errors import ConfigError
 from jumar.judging.asking.prompt import MAX_REPLY
 from jumar.judging.judges import JudgeSpec
-from jumar.judging.judges._clients import known_keys, scrub
+from jumar.judging.judges._clients import amount_of, count_of, known_keys, scrub
 from jumar.model.judges import FailureKind, JudgeFailure, JudgeReply, JudgeRequest
 from jumar.model.records import Usage
 
@@ -118,7 +117,7 @@ class CommandJudge:
         raise JudgeFailure(
             kind,
             f"the command {self._shown()} ended with {how}{': ' if said else ''}{said}",
-            retry_after=_amount(found.get("retry_after")),
+            retry_after=amount_of(found.get("retry_after")),
             usage=_usage(found["usage"]) if "usage" in found else silent,
         )
 
@@ -265,22 +264,8 @@ def _usage(found: object) -> Usage:
     given = cast("dict[str, Any]", found)
     model = given.get("model")
     return Usage(
-        input_tokens=_count(given.get("input_tokens")),
-        output_tokens=_count(given.get("output_tokens")),
-        token_cost_usd=_amount(given.get("cost_usd")),
+        input_tokens=count_of(given.get("input_tokens")),
+        output_tokens=count_of(given.get("output_tokens")),
+        token_cost_usd=amount_of(given.get("cost_usd")),
         model=model if isinstance(model, str) else None,
     )
-
-
-def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
-
-
-def _amount(value: object) -> float | None:
-    """Return a number from 0 up; None for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-        return None
-    try:
-        return float(value)
-    except OverflowError:
-        return None
