@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
@@ -287,7 +287,7 @@ def _row(result: CheapModeResult | Unscored) -> str:
         "patterns_matched": result.patterns_matched if scored else [],
         "patterns_missed": result.patterns_missed if scored else [],
         "raw_score": result.raw_score if scored else None,
-        "contributions": [contribution.model_dump() for contribution in result.contributions] if scored else [],
+        "contributions": [asdict(contribution) for contribution in result.contributions] if scored else [],
         "sub_scores": result.sub_scores if scored else {},
         "unscored": None if scored else {"kind": result.kind, "message": result.message},
     }

@@ -12,7 +12,7 @@ import logging
 import signal
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -115,7 +115,7 @@ def row_of(expensive: ExpensiveModeResult | Unscored, cheap: CheapModeResult | U
         "reasoning": None if judged is None else judged.reasoning,
         "strengths": [] if judged is None else judged.strengths,
         "weaknesses": [] if judged is None else judged.weaknesses,
-        "contributions": [] if other is None else [contribution.model_dump() for contribution in other.contributions],
+        "contributions": [] if other is None else [asdict(contribution) for contribution in other.contributions],
         "sub_scores": {} if other is None else other.sub_scores,
         "cost_usd": expensive.cost_usd,
         "unscored": {

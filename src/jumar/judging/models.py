@@ -6,6 +6,7 @@ number.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -28,14 +29,13 @@ class Story(BaseModel):
     source_conversations: list[str] = Field(default_factory=list[str])
 
 
-class Contribution(BaseModel):
+@dataclass(frozen=True, slots=True)
+class Contribution:
     """What one component or pattern gave to a raw score: ``points`` of 5, signed; ``share`` of all points given, from 0 to 1."""
 
-    model_config = ConfigDict(frozen=True)
-
     name: str
-    points: Finite
-    share: Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
+    points: float
+    share: float
 
 
 class CheapModeResult(BaseModel):

@@ -53,7 +53,7 @@ class CheapTally:
         self.lowest = min(self.lowest, gestalt)
         self.highest = max(self.highest, gestalt)
         self.bins[min(_BINS - 1, int((gestalt - 1.0) / BIN_WIDTH))] += 1
-        for reason in reading.base.reasons:
+        for reason in reading.reasons:
             self.reasons[reason] += 1
         if reading.fired:
             self.with_pattern += 1

@@ -8,36 +8,25 @@ from typing import Final, NamedTuple
 
 from jumar.judging.cheap.features import FeaturePatterns
 from jumar.judging.items.item import Item
-from jumar.judging.models import Story
-from jumar.judging.patterns.coverage import Coverage
-from jumar.judging.patterns.matcher import PatternMatcher
-from jumar.judging.patterns.models import PatternSet, PatternV2
-from jumar.judging.rubric import PatternRules
-
-_ENTRY = re.compile(r"^[ \t]*(?:[-*•+]|\d{1,3}[.)])[ \t]+(\S.*)$", re.MULTILINE)
+from jumar.judging.patterns.coverage import Coverage, count_coverage
+from jumar.judging.patterns.matcher import MATCHED, PatternMatcher
+from jumar.judging.patterns.models import PatternSet
 
 
 class View(NamedTuple):
-    """A record's parts. Of a text that is no story ``description`` is all of it and ``criteria`` are the entries of its lists."""
+    """A record's parts, and what components said of it, for the rules that rest on them.
+
+    Of a text that is no story ``description`` is all of it, ``criteria`` are the entries of its lists, ``area`` is 0.0 and
+    ``scope`` None.
+    """
 
     title: str
     description: str
-    criteria: tuple[str, ...]
-    area: str
+    criteria: Sequence[str]
     services: int
-
-
-def view_of_story(story: Story) -> View:
-    """Return a story's parts; blank criteria are left out."""
-    criteria = tuple(criterion for criterion in story.acceptance_criteria if criterion.strip())
-    return View(story.title, story.description, criteria, story.technical_area or "", len(story.services))
-
-
-def view_of_item(item: Item) -> View:
-    """Return the parts of any item."""
-    if item.story is not None:
-        return view_of_story(item.story)
-    return View("", item.text, tuple(_ENTRY.findall(item.text)), "", 0)
+    area: float
+    value: float
+    scope: float | None
 
 
 _PROBLEM = re.compile(
@@ -54,44 +43,32 @@ _VAGUE = re.compile(
 _JOINED = re.compile(r"\b(?:and|also|plus|as well as)\b|[;,&+]", re.IGNORECASE)
 
 
-class Judged(NamedTuple):
-    """What the components of a story said, for the rules that rest on them; of other texts ``area`` is 0.0 and ``scope`` None."""
-
-    area: float
-    value: float
-    scope: float | None
+Detector = Callable[[View], bool]
 
 
-Detector = Callable[[View, Judged], bool]
-
-
-def has_clear_user_problem(view: View, judged: Judged) -> bool:
+def has_clear_user_problem(view: View) -> bool:
     """Return whether title or description say that somebody wants, needs or expects something, or "As a …, I want"."""
-    del judged
     return bool(_PROBLEM.search(view.description) or _PROBLEM.search(view.title))
 
 
-def has_acceptance_criteria(view: View, judged: Judged) -> bool:
+def has_acceptance_criteria(view: View) -> bool:
     """Return whether there is a list of criteria: at least two."""
-    del judged
     return len(view.criteria) >= 2
 
 
-def has_technical_area(view: View, judged: Judged) -> bool:
+def has_technical_area(view: View) -> bool:
     """Return whether a place in the code is named: an area that scores over 0.5, or a path to a file anywhere."""
-    return (
-        judged.area > 0.5 or bool(_FILE.search(view.description)) or any(_FILE.search(criterion) for criterion in view.criteria)
-    )
+    return view.area > 0.5 or any(map(_FILE.search, (view.description, *view.criteria)))
 
 
-def reasonable_scope(view: View, judged: Judged) -> bool:
+def reasonable_scope(view: View) -> bool:
     """Return the story's scope check; of another text, whether it has 50 to 2,000 characters and at most 10 list entries."""
-    if judged.scope is not None:
-        return judged.scope > 0.5
+    if view.scope is not None:
+        return view.scope > 0.5
     return 50 <= len(view.description) <= 2000 and len(view.criteria) <= 10
 
 
-def too_vague(view: View, judged: Judged) -> bool:
+def too_vague(view: View) -> bool:
     """Return whether specifics are missing: under 10 words in all, or nothing specific with vague words or without criteria.
 
     Specific is a number, something quoted, a path or an identifier, a name inside a sentence, or a technical area.
@@ -99,20 +76,19 @@ def too_vague(view: View, judged: Judged) -> bool:
     told = "\n".join((view.title, view.description, *view.criteria))
     if len(told.split()) < 10:
         return True
-    if judged.area > 0.5 or _SPECIFIC.search(told):
+    if view.area > 0.5 or _SPECIFIC.search(told):
         return False
     return not view.criteria or bool(_VAGUE.search(told))
 
 
-def kitchen_sink(view: View, judged: Judged) -> bool:
+def kitchen_sink(view: View) -> bool:
     """Return whether unrelated things are combined: over 10 criteria, 3 services or more, or a title that joins three things."""
-    del judged
     return len(view.criteria) > 10 or view.services >= 3 or len(_JOINED.findall(view.title)) >= 2
 
 
-def missing_user_value(view: View, judged: Judged) -> bool:
+def missing_user_value(view: View) -> bool:
     """Return whether no benefit is stated: no phrase of user value, and no "so that"."""
-    return judged.value == 0.0 and "so that" not in view.description.lower()
+    return view.value == 0.0 and "so that" not in view.description.lower()
 
 
 DETECTORS: Final[Mapping[str, Detector]] = {
@@ -131,16 +107,6 @@ def detector_for(pattern_id: str, description: str) -> Detector | None:
     return DETECTORS.get(pattern_id.strip()) or DETECTORS.get(description.strip())
 
 
-_MATCHED = frozenset({"active", "provisional"})
-
-
-class Evidence(NamedTuple):
-    """What fired: ids in the order of the set, and the signed points that each active one would give by itself."""
-
-    ids: list[str]
-    points: list[tuple[str, float]]
-
-
 class PatternEvidence:
     """The patterns of a set, ready to fire. Rejected and pruned ones never do.
 
@@ -149,14 +115,14 @@ class PatternEvidence:
     """
 
     def __init__(self, patterns: PatternSet) -> None:
-        live = [pattern for pattern in patterns.patterns if pattern.status in _MATCHED]
-        named = [(index, detector_for(one.id, one.description)) for index, one in enumerate(live)]
-        self._detectors: list[tuple[int, Detector]] = [(index, rule) for index, rule in named if rule is not None]
-        by_rule = {index for index, _ in self._detectors}
-        self._others = [index for index in range(len(live)) if index not in by_rule]
-        self._matcher = _matcher([live[index] for index in self._others])
-        self._features = FeaturePatterns([one for index, one in enumerate(live) if index not in by_rule])
-        self._as_given = not by_rule and not self._features
+        live = [pattern for pattern in patterns.patterns if pattern.status in MATCHED]
+        named = {index: detector_for(pattern.id, pattern.description) for index, pattern in enumerate(live)}
+        self._detectors: list[tuple[int, Detector]] = [(index, rule) for index, rule in named.items() if rule is not None]
+        self._others = [index for index, rule in named.items() if rule is None]
+        others = [live[index] for index in self._others]
+        self._matcher = PatternMatcher(others)
+        self._features = FeaturePatterns(others)
+        self._as_given = not self._detectors and not self._features
         self.ids = tuple(pattern.id for pattern in live)
         self.live = tuple(live)
         self._signed = [(1.0 if one.type == "good" else -1.0) * one.weight * (one.status == "active") for one in live]
@@ -164,34 +130,23 @@ class PatternEvidence:
         self.active = sum(self._moves)
 
     @property
-    def uses_judged(self) -> bool:
-        """Whether :meth:`fired` looks at what the components said."""
+    def uses_view(self) -> bool:
+        """Whether :meth:`fired` looks at an item's parts."""
         return bool(self._detectors)
 
-    def fired(self, item: Item, judged: Judged | None) -> list[int]:
-        """Return the positions in ``ids`` of the patterns that fire, ascending; ``judged`` may be None unless ``uses_judged``."""
-        found = [] if self._matcher is None else self._matcher.fired(item.text)
+    def fired(self, item: Item, view: View | None) -> list[int]:
+        """Return the positions in ``ids`` of the patterns that fire, ascending; ``view`` may be None unless ``uses_view``."""
+        found = self._matcher.fired(item.text)
         if self._as_given:
             return found
         found = [self._others[index] for index in {*found, *self._features.fired(item)}]
-        if judged is not None:
-            view = view_of_item(item)
-            found += [index for index, rule in self._detectors if rule(view, judged)]
+        if view is not None:
+            found += [index for index, rule in self._detectors if rule(view)]
         return sorted(found)
 
-    def points(self, fired: Sequence[int], unit: float) -> list[tuple[str, float]]:
-        """Return id and signed points, ``unit`` at weight 1, of the active ones among what fired, in their order."""
-        ids = self.ids
-        return [(ids[index], self._signed[index] * unit) for index in fired if self._moves[index]]
-
-    def moves(self, fired: Sequence[int], unit: float) -> list[tuple[int, float]]:
-        """Return :meth:`points` with the positions instead of the ids."""
+    def points(self, fired: Sequence[int], unit: float) -> list[tuple[int, float]]:
+        """Return position and signed points, ``unit`` at weight 1, of the active ones among what fired, in their order."""
         return [(index, self._signed[index] * unit) for index in fired if self._moves[index]]
-
-    def weigh(self, fired: Sequence[int], rules: PatternRules) -> Evidence:
-        """Return what fired with its points; ``rules.most`` is not applied yet."""
-        ids = self.ids
-        return Evidence([ids[index] for index in fired], self.points(fired, rules.points))
 
 
 def measure_items(patterns: PatternSet, items: Iterable[Item]) -> Coverage:
@@ -199,21 +154,5 @@ def measure_items(patterns: PatternSet, items: Iterable[Item]) -> Coverage:
 
     Errors: those of :class:`PatternEvidence`; :class:`jumar.errors.MissingExtraError`.
     """
-    from jumar.judging.patterns.coverage import count_coverage, measure_coverage
-
-    features = FeaturePatterns(patterns.patterns)
-    if not features:
-        return measure_coverage(patterns, (item.text for item in items))
-    from jumar.judging.patterns.matcher import PatternMatcher
-
-    matcher = PatternMatcher(patterns)
+    matcher, features = PatternMatcher(patterns), FeaturePatterns(patterns.patterns)
     return count_coverage(patterns, (sorted({*matcher.fired(item.text), *features.fired(item)}) for item in items))
-
-
-def _matcher(patterns: list[PatternV2]) -> PatternMatcher | None:
-    """Import the matching libraries only where there is something to match."""
-    if all(pattern.feature is not None and not pattern.phrases and pattern.regex is None for pattern in patterns):
-        return None
-    from jumar.judging.patterns.matcher import PatternMatcher
-
-    return PatternMatcher(patterns)

@@ -4,30 +4,27 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 import re
-from collections.abc import Callable, Sequence
-from typing import ClassVar, Final, NamedTuple
+from collections.abc import Sequence
+from typing import ClassVar, Final
 
-from jumar.judging.cheap.evidence import Judged
+from jumar.judging.cheap.evidence import View
 from jumar.judging.cheap.phrases import TextParts, content_words, count_phrases, has_phrase, take_apart, value_scorer
 from jumar.judging.items.item import Item
 from jumar.judging.models import Story
 from jumar.judging.patterns.models import TechValidation, ValuePhrase
 from jumar.judging.rubric import (
-    CriteriaRules,
     HedgingRules,
     LengthRules,
     OverlapRules,
     ReasoningRules,
     RepetitionRules,
-    ScopeRules,
     SentenceRules,
     SpecificityRules,
     StoryRubric,
     StructureRules,
-    TechnicalRules,
     TextRubric,
-    TitleRules,
     ValueRules,
 )
 
@@ -45,211 +42,144 @@ _CHECKABLE: Final = frozenset(
 _DIGIT: Final = re.compile(r"\d")
 
 
-class Known(NamedTuple):
-    """What is known already: the components' scores, the number of criteria, and whether the story is small (1.0 or 0.0)."""
-
-    title: float
-    criteria_score: float
-    area: float
-    value: float
-    scope: float
-    criteria: int
-    small: float
-
-
-def sub_scores(told: str, criteria: Sequence[str], known: Known) -> dict[str, float]:
-    """Return the parts by name. ``told`` is all of the story, in lower case.
-
-    ``story_quality`` is the mean of title, criteria and user value; ``tech_accuracy`` is the technical area; ``actionability``
-    the mean of title, checkable criteria and scope; ``invest`` the mean of its letters:
-
-    *independent* 1 unless the story names something that has to come first; *negotiable* 1 unless it prescribes the solution;
-    *valuable* the score of user value; *estimable* the mean of technical area and criteria; *small* 1 within the upper bounds;
-    *testable* the share of criteria that say something checkable: a number, a condition, or what has to be seen.
-    """
-    checkable = _checkable(criteria) / known.criteria if known.criteria else 0.0
-    independent = 0.0 if _says(told, _DEPENDS_IN, _DEPENDS) else 1.0
-    negotiable = 0.0 if _says(told, _PRESCRIBES_IN, _PRESCRIBES) else 1.0
-    estimable = (known.area + known.criteria_score) / 2.0
-    return {
-        "story_quality": (known.title + known.criteria_score + known.value) / 3.0,
-        "tech_accuracy": known.area,
-        "actionability": (known.title + checkable + known.scope) / 3.0,
-        "invest": (independent + negotiable + known.value + estimable + known.small + checkable) / 6.0,
-        "invest_independent": independent,
-        "invest_negotiable": negotiable,
-        "invest_valuable": known.value,
-        "invest_estimable": estimable,
-        "invest_small": known.small,
-        "invest_testable": checkable,
-    }
-
-
-def _checkable(criteria: Sequence[str]) -> int:
-    """Return how many criteria have a digit or one of the words; a word with punctuation right after it is another word."""
-    found, none_of, digit = 0, _CHECKABLE.isdisjoint, _DIGIT.search
-    for criterion in criteria:
-        if not none_of(criterion.lower().split()) or digit(criterion):
-            found += 1
-    return found
-
-
-def _says(told: str, hints: Sequence[str], phrases: Sequence[str]) -> bool:
-    """Return whether one of ``phrases`` is there; without any of ``hints``, which are parts of them, there is no need to look."""
-    for hint in hints:
-        if hint in told:
-            return any(has_phrase(told, phrase) for phrase in phrases)
-    return False
-
-
-def file_pattern(rules: TechnicalRules, known: TechValidation) -> re.Pattern[str]:
-    r"""Return the expression for a path to a source file, ``\w+/\w+\.EXTENSION``; the extension has to end there.
-
-    ``app/data.json`` is no ``.js`` file.
-    """
-    extensions = dict.fromkeys(one.lstrip(".") for one in (*rules.extensions, *known.valid_extensions))
-    words = "|".join(re.escape(extension) for extension in extensions if extension)
-    return re.compile(rf"\w+/\w+\.(?:{words})(?!\w)" if words else r"(?!)")
-
-
-def technical_scorer(rules: TechnicalRules, known: TechValidation) -> Callable[[str | None], float]:
-    """Return the function that scores a technical area, from 0.0 (nothing said) to 1.0. Case counts.
-
-    The first repository that the area names decides: ``known_path`` with one of its paths, else ``known_repository``. Both
-    count only between word boundaries: ``aero`` is not in ``aerospace/packages/``.
-    """
-    first = known.valid_repo_paths
-    repositories: dict[str, Sequence[str]] = {
-        **first,
-        **{name: one for name, one in rules.repositories.items() if name not in first},
-    }
-    named = [(name, tuple(paths)) for name, paths in repositories.items() if name]
-    is_file = file_pattern(rules, known).search
-
-    @functools.lru_cache(maxsize=4096)  # a product has few areas
-    def score(area: str | None) -> float:
-        if not area:
-            return 0.0
-        for name, paths in named:
-            if name in area and has_phrase(area, name):
-                return rules.known_path if any(has_phrase(area, path) for path in paths if path) else rules.known_repository
-        return rules.file if is_file(area) else rules.other
-
-    return score
-
-
-def title_scorer(rules: TitleRules) -> Callable[[str], float]:
-    """Return the function that scores a title: 1.0 or 0.0.
-
-    An action word may be inflected by ``s``, ``es``, ``d``, ``ed`` or ``ing`` (adds, fixes, updated, adding) and then has to end:
-    ``Address`` does not begin with ``add``. An empty title gives 0.0.
-    """
-    words = "|".join(re.escape(word.lower()) for word in rules.action_words)
-    begins = re.compile(rf"(?:{words})(?:s|es|d|ed|ing)?(?!\w)").match if words else None
-    longest = rules.longest
-
-    def score(title: str) -> float:
-        return 1.0 if begins is not None and title and len(title) <= longest and begins(title.lower()) else 0.0
-
-    return score
-
-
-def scope_scorer(rules: ScopeRules) -> Callable[[int, int], float]:
-    """Return the function from the description's length in characters and the number of criteria to 1.0 or 0.0."""
-
-    def score(length: int, criteria: int) -> float:
-        fits = rules.shortest <= length <= rules.longest and rules.fewest_criteria <= criteria <= rules.most_criteria
-        return 1.0 if fits else 0.0
-
-    return score
-
-
-def count_criteria(criteria: Sequence[str]) -> int:
-    """Return how many criteria say anything; blank ones do not count."""
-    count = len(criteria)
-    for criterion in criteria:
-        if not criterion or criterion.isspace():
-            count -= 1
-    return count
-
-
-def criteria_scorer(rules: CriteriaRules) -> Callable[[int], float]:
-    """Return the function from the number of criteria to a score from 0.0 (none) to 1.0."""
-    by_count = [_score(rules, count) for count in range(rules.most + 1)]
-
-    def score(count: int) -> float:
-        return by_count[count] if count < len(by_count) else rules.over
-
-    return score
-
-
-def _score(rules: CriteriaRules, count: int) -> float:
-    if count == 0:
-        return 0.0
-    if rules.best_from <= count <= rules.best_to:
-        return 1.0
-    return rules.one if count == 1 else rules.near
-
-
 class StoryPanel:
-    """Scores stories by a rubric and what a patterns file knows about code and user value."""
+    """Scores stories by a rubric and what a patterns file knows about code and user value.
+
+    INVEST is after Bill Wake, "INVEST in Good Stories, and SMART Tasks" (2003). A rule sees words, not meaning: each letter is a
+    sign, none is a proof.
+    """
 
     names: ClassVar[tuple[str, ...]] = StoryRubric.COMPONENTS
     codes: ClassVar[tuple[str, ...]] = ("good_title", "good_ac", "good_tech", "clear_user_value", "appropriate_scope")
 
     def __init__(self, rubric: StoryRubric, tech: TechValidation, phrases: Sequence[ValuePhrase]) -> None:
-        self._title = title_scorer(rubric.title_quality)
-        self._criteria = criteria_scorer(rubric.ac_count)
-        self._technical = technical_scorer(rubric.tech_specificity, tech)
+        self._rubric = rubric
+        words = "|".join(re.escape(word.lower()) for word in rubric.title_quality.action_words)
+        # an action word may be inflected (adds, fixes, updated, adding) and then has to end: Address does not begin with add
+        self._begins = re.compile(rf"(?:{words})(?:s|es|d|ed|ing)?(?!\w)" if words else "(?!)").match
+        rules, first = rubric.tech_specificity, tech.valid_repo_paths
+        others = {name: paths for name, paths in rules.repositories.items() if name not in first}
+        self._repositories = [(name, tuple(paths)) for name, paths in (*first.items(), *others.items()) if name]
+        endings = dict.fromkeys(ending.lstrip(".") for ending in (*rules.extensions, *tech.valid_extensions))
+        extensions = "|".join(re.escape(ending) for ending in endings if ending)
+        # the extension has to end there: app/data.json is no .js file
+        self._is_file = re.compile(rf"\w+/\w+\.(?:{extensions})(?!\w)" if extensions else "(?!)").search
+        self._technical = functools.lru_cache(maxsize=4096)(self._score_area)  # a product has few areas
         self._value = value_scorer(rubric.user_focus, phrases)
-        self._scope = scope_scorer(rubric.scope_check)
-        self._bounds = rubric.scope_check
 
     def mute(self, item: Item) -> str | None:
         """Return why there is nothing to judge, None where there is."""
-        return _mute(item.story, 0 if item.story is None else count_criteria(item.story.acceptance_criteria))
+        story = item.story
+        if story is None:
+            return "it is no story: title and acceptance_criteria are missing"
+        parts = (*story.acceptance_criteria, story.description, story.title, story.technical_area or "")
+        return None if any(map(str.strip, parts)) else "title, description, criteria and technical area are all empty"
 
     def scores(self, item: Item) -> tuple[float | None, ...] | str:
         """Return the components' scores in the order of ``names``, or why there are none."""
-        story = item.story
-        count = 0 if story is None else count_criteria(story.acceptance_criteria)
-        mute = _mute(story, count)
+        story, mute = item.story, self.mute(item)
         if mute is not None or story is None:
             return mute or ""
+        count = len(_saying(story.acceptance_criteria))
         return (
-            self._title(story.title),
-            self._criteria(count),
+            self._score_title(story.title),
+            self._score_criteria(count),
             self._technical(story.technical_area),
             self._value(story.description.lower()),
-            self._scope(len(story.description), count),
+            self._score_scope(len(story.description), count),
         )
 
-    def judged(self, item: Item, scores: Sequence[float | None]) -> Judged:
-        """Return what named indicators rest on."""
-        del item
-        return Judged(scores[2] or 0.0, scores[3] or 0.0, scores[4])
+    def _score_title(self, title: str) -> float:
+        """Return 1.0 for a title that is short enough and begins with an action word, else 0.0."""
+        return 1.0 if title and len(title) <= self._rubric.title_quality.longest and self._begins(title.lower()) else 0.0
+
+    def _score_criteria(self, count: int) -> float:
+        """Return the score of so many criteria, 0.0 for none."""
+        rules = self._rubric.ac_count
+        if count == 0:
+            return 0.0
+        if count > rules.most:
+            return rules.over
+        if rules.best_from <= count <= rules.best_to:
+            return 1.0
+        return rules.one if count == 1 else rules.near
+
+    def _score_area(self, area: str | None) -> float:
+        """Return the score of a technical area, 0.0 where nothing is said. Case counts.
+
+        The first repository that the area names decides: ``known_path`` with one of its paths, else ``known_repository``. Both
+        count only between word boundaries: ``aero`` is not in ``aerospace/packages/``.
+        """
+        rules = self._rubric.tech_specificity
+        if not area:
+            return 0.0
+        for name, paths in self._repositories:
+            if name in area and has_phrase(area, name):
+                return rules.known_path if any(has_phrase(area, path) for path in paths if path) else rules.known_repository
+        return rules.file if self._is_file(area) else rules.other
+
+    def _score_scope(self, length: int, criteria: int) -> float:
+        """Return 1.0 where the description's length in characters and the number of criteria are within bounds, else 0.0."""
+        rules = self._rubric.scope_check
+        fits = rules.shortest <= length <= rules.longest and rules.fewest_criteria <= criteria <= rules.most_criteria
+        return 1.0 if fits else 0.0
+
+    def view(self, item: Item, scores: Sequence[float | None]) -> View:
+        """Return what named indicators look at."""
+        story = item.story or Story(id="", title="", description="", acceptance_criteria=[])
+        area, value, scope = (score or 0.0 for score in scores[2:])
+        return View(story.title, story.description, _saying(story.acceptance_criteria), len(story.services), area, value, scope)
 
     def parts(self, item: Item, scores: Sequence[float | None]) -> dict[str, float]:
-        """Return the sub-scores by name."""
+        """Return the sub-scores by name.
+
+        ``story_quality`` is the mean of title, criteria and user value; ``tech_accuracy`` the technical area; ``actionability``
+        the mean of title, checkable criteria and scope; ``invest`` the mean of its letters:
+
+        *independent* 1 unless the story names something that has to come first; *negotiable* 1 unless it prescribes the solution;
+        *valuable* the score of user value; *estimable* the mean of technical area and criteria; *small* 1 within the upper
+        bounds; *testable* the share of criteria that say something checkable: a number, a condition, or what has to be seen.
+        """
         if item.story is None:
             return {}
         title, count, area, value, scope = (score or 0.0 for score in scores)
-        criteria = item.story.acceptance_criteria
-        if count_criteria(criteria) < len(criteria):
-            criteria = [criterion for criterion in criteria if criterion and not criterion.isspace()]
-        fits = len(item.story.description) <= self._bounds.longest and len(criteria) <= self._bounds.most_criteria
-        known = Known(title, count, area, value, scope, len(criteria), 1.0 if fits else 0.0)
-        return sub_scores(item.text.lower(), criteria, known)
+        rules, told = self._rubric.scope_check, item.text.lower()
+        criteria = _saying(item.story.acceptance_criteria)
+        testable = _checkable(criteria) / len(criteria) if criteria else 0.0
+        invest = {
+            "independent": 0.0 if _says(told, _DEPENDS_IN, _DEPENDS) else 1.0,
+            "negotiable": 0.0 if _says(told, _PRESCRIBES_IN, _PRESCRIBES) else 1.0,
+            "valuable": value,
+            "estimable": (area + count) / 2.0,
+            "small": 1.0 if len(item.story.description) <= rules.longest and len(criteria) <= rules.most_criteria else 0.0,
+            "testable": testable,
+        }
+        return {
+            "story_quality": (title + count + value) / 3.0,
+            "tech_accuracy": area,
+            "actionability": (title + testable + scope) / 3.0,
+            "invest": functools.reduce(operator.add, invest.values()) / 6.0,
+            **{f"invest_{name}": score for name, score in invest.items()},
+        }
 
 
-def _mute(story: Story | None, criteria: int) -> str | None:
-    if story is None:
-        return "it is no story: title and acceptance_criteria are missing"
-    if criteria or story.description.strip() or story.title.strip() or (story.technical_area or "").strip():
-        return None
-    return "title, description, criteria and technical area are all empty"
+def _saying(criteria: list[str]) -> list[str]:
+    """Return the criteria that say anything; blank ones do not count."""
+    return [criterion for criterion in criteria if criterion and not criterion.isspace()]
 
 
+def _checkable(criteria: Sequence[str]) -> int:
+    """Return how many criteria have a digit or one of the words; a word with punctuation right after it is another word."""
+    none_of, digit = _CHECKABLE.isdisjoint, _DIGIT.search
+    return sum(not none_of(criterion.lower().split()) or digit(criterion) is not None for criterion in criteria)
+
+
+def _says(told: str, hints: Sequence[str], phrases: Sequence[str]) -> bool:
+    """Return whether one of ``phrases`` is there; without any of ``hints``, which are parts of them, there is no need to look."""
+    return any(hint in told for hint in hints) and any(has_phrase(told, phrase) for phrase in phrases)
+
+
+_ENTRY = re.compile(r"^[ \t]*(?:[-*•+]|\d{1,3}[.)])[ \t]+(\S.*)$", re.MULTILINE)
 _CODE = re.compile(r"`[^`\n]+`")
 _NAME_INSIDE = re.compile(r"(?<=[\w,;:] )[A-Z][^\W\d_]+(?!\w)")
 
@@ -387,10 +317,10 @@ class TextPanel:
             score_reasoning(parts, self._reasoning),
         )
 
-    def judged(self, item: Item, scores: Sequence[float | None]) -> Judged:
-        """Return what named indicators rest on."""
+    def view(self, item: Item, scores: Sequence[float | None]) -> View:
+        """Return what named indicators look at."""
         del scores
-        return Judged(0.0, self._value(item.text.lower()), None)
+        return View("", item.text, _ENTRY.findall(item.text), 0, 0.0, self._value(item.text.lower()), None)
 
     def parts(self, item: Item, scores: Sequence[float | None]) -> dict[str, float]:
         """Return the components' scores by name: a text's parts are its components."""

@@ -1,23 +1,34 @@
-"""From the components' scores and the patterns that fired to a raw score, a gestalt, and what each gave."""
+"""From the components' scores and the patterns that fired to a raw score, a gestalt, and what each gave.
+
+A calibrated set of patterns scores by itself: points of what fires, added up and read off a curve. It is the same arithmetic that
+the fit predicts with, so that a set read back from its file gives what the fit promised, to the last bit.
+"""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
-from jumar.judging.cheap.evidence import Evidence, Judged, PatternEvidence
+from jumar.judging.cheap.evidence import PatternEvidence
+from jumar.judging.cheap.panels import StoryPanel, TextPanel
 from jumar.judging.cheap.phrases import lowered_words
 from jumar.judging.items.item import Item
 from jumar.judging.models import CheapModeResult, Contribution, Unscored
 from jumar.judging.patterns.models import Scorecard
-from jumar.judging.rubric import Rubric, StoryRubric, TextRubric
+from jumar.judging.rubric import StoryRubric, TextRubric
 
 BASE: Final = "base"
 CURVE: Final = "calibration"
 """Names of the contributions that no pattern gives: where the adding begins, and what the curve makes of the total."""
 
 _SEEN: Final = 0.005  # points; less is ±0.00 with two decimals
+_MOST: Final = 5.0
+_REMEMBERED: Final = 4096
+"""A story's components have few different values, so that most stories share what follows from them."""
+
+Points = tuple[tuple[str, float], ...]
+"""What each component or pattern gave, by name."""
 
 
 class AppliedScorecard:
@@ -34,30 +45,23 @@ class AppliedScorecard:
             index for index, one in enumerate(live) if one.type == "good" and one.status == "active" and one.feature is None
         )
 
-    def total(self, fired: Sequence[int], item: Item) -> float:
-        """Return base and points of the active patterns among ``fired``."""
-        return self.card.base + sum(points for _, points in self.points(fired, item))
-
     def score(self, fired: Sequence[int], item: Item) -> float:
         """Return the score from 1 to 5. More points never give less; good phrases over the guard's limit give none."""
-        return self.card.curve.at(self.total(fired, item))
+        return self.read(fired, item)[0]
 
     def read(self, fired: Sequence[int], item: Item) -> tuple[float, bool]:
         """Return :meth:`score`, and whether good phrases were withheld."""
-        counted = self._counted(fired, item)
-        given = [] if self._evidence is None else self._evidence.points(counted, self.card.unit)
-        return self.card.curve.at(self.card.base + sum(points for _, points in given)), counted is not fired
+        withheld = self.withheld(fired, item) > 0.0
+        given = self._points(self.counted(fired, withheld=withheld))
+        return self.card.curve.at(self.card.base + sum(points for _, points in given)), withheld
 
-    def points(self, fired: Sequence[int], item: Item) -> list[tuple[str, float]]:
-        """Return ids and signed points, in points of the scale before the curve, of the active ones that count."""
-        return [] if self._evidence is None else self._evidence.points(self._counted(fired, item), self.card.unit)
+    def _points(self, fired: Sequence[int]) -> list[tuple[int, float]]:
+        """Return positions and signed points, in points of the scale before the curve, of the active ones."""
+        return [] if self._evidence is None else self._evidence.points(fired, self.card.unit)
 
     def good_phrases(self, fired: Sequence[int]) -> float:
         """Return the points that the good phrases among ``fired`` give together where all of them count."""
-        if self._evidence is None:
-            return 0.0
-        own = [index for index in fired if index in self._good]
-        return sum(points for _, points in self._evidence.points(own, self.card.unit))
+        return sum(points for index, points in self._points(fired) if index in self._good)
 
     def withheld(self, fired: Sequence[int], item: Item) -> float:
         """Return the points of good phrases that do not count, because no text of that length should have so many; else 0.0."""
@@ -72,50 +76,23 @@ class AppliedScorecard:
         """Return ``fired``, without the good phrases where they are withheld."""
         return [index for index in fired if index not in self._good] if withheld else fired
 
-    def contributions(self, counted: Sequence[int], *, most: int | None = None) -> list[Contribution]:
-        """Return what adds up to the score: the base, the points of each pattern that counts, and what the curve adds to them.
+    def result(self, reading: CheapReading, most: int | None) -> tuple[list[str], list[Contribution]]:
+        """Return what moved a score, as ``+0.31 DESCRIPTION``, and what adds up to it: ``most`` of each, the largest first.
 
-        A ``share`` is of the patterns' points; base and curve have 0.0. With ``most`` only so many, the largest first.
+        What would read ``±0.00`` is left out, and a last line says so where good phrases were withheld. The contributions are the
+        base, the points of each pattern that counts, and what the curve adds to them.
         """
-        points = [] if self._evidence is None else self._evidence.points(counted, self.card.unit)
-        whole = sum(abs(one) for _, one in points)
-        total = self.card.base + sum(one for _, one in points)
-        given = [(BASE, self.card.base), *points, (CURVE, self.card.curve.at(total) - total)]
-        last = len(given) - 1
-        places: Sequence[int] = range(len(given))
-        if most is not None:
-            places = sorted(places, key=lambda place: -abs(given[place][1]))[:most]
-        return [
-            Contribution(
-                name=given[place][0],
-                points=given[place][1],
-                share=min(1.0, abs(given[place][1]) / whole) if whole and 0 < place < last else 0.0,
-            )
-            for place in places
-        ]
-
-    def reasons(
-        self, counted: Sequence[int], fired: Sequence[int], item: Item, *, withheld: bool, most: int | None = None
-    ) -> list[str]:
-        """Return what moved the score, as ``+0.31 DESCRIPTION``, the largest first; what would read ``±0.00`` is left out.
-
-        With ``most`` only so many of these.
-        The last one says so where good phrases were withheld.
-        """
-        if self._evidence is None:
-            return []
-        live = self._evidence.live
-        given = ((points, live[index].description) for index, points in self._evidence.moves(counted, self.card.unit))
-        moved = sorted((one for one in given if abs(one[0]) >= _SEEN), key=lambda one: -abs(one[0]))
-        said = [f"{points:+.2f} {said}" for points, said in moved[:most]]
-        if withheld and self.card.guard is not None:
-            limit, lost = self.card.guard.most(words_of(item)), self.good_phrases(fired)
-            said.append(f"+0.00 good phrases do not count: {lost:.2f} of them is over {limit:.2f}, the most for this length")
-        return said
-
-    def _counted(self, fired: Sequence[int], item: Item) -> Sequence[int]:
-        """Return ``fired`` without the good phrases that are withheld."""
-        return self.counted(fired, withheld=bool(self.withheld(fired, item)))
+        card, ids = self.card, () if self._evidence is None else self._evidence.ids
+        live = () if self._evidence is None else self._evidence.live
+        given = self._points(self.counted(reading.fired, withheld=reading.withheld))
+        moved = sorted((one for one in given if abs(one[1]) >= _SEEN), key=lambda one: -abs(one[1]))
+        reasons = [f"{points:+.2f} {live[index].description}" for index, points in moved[:most]]
+        if reading.withheld and card.guard is not None:
+            limit, lost = card.guard.most(words_of(reading.item)), self.good_phrases(reading.fired)
+            reasons.append(f"+0.00 good phrases do not count: {lost:.2f} of them is over {limit:.2f}, the most for this length")
+        total = card.base + sum(points for _, points in given)
+        named = tuple((ids[index], points) for index, points in given)
+        return reasons, _contributions(named, most, before=((BASE, card.base),), after=((CURVE, card.curve.at(total) - total),))
 
 
 def words_of(item: Item) -> int:
@@ -123,62 +100,29 @@ def words_of(item: Item) -> int:
     return len(lowered_words(item.text))
 
 
-_MOST = 5.0
-_REMEMBERED = 4096
-"""A story's components have few different values, so that most stories share what follows from them."""
-
-
-class Panel(Protocol):
-    """The components of one kind of rubric: their names, the reason that a score over 0.5 gives, and what they say."""
-
-    names: ClassVar[tuple[str, ...]]
-    codes: ClassVar[tuple[str, ...]]
-
-    def mute(self, item: Item) -> str | None: ...
-
-    def scores(self, item: Item) -> tuple[float | None, ...] | str: ...
-
-    def judged(self, item: Item, scores: Sequence[float | None]) -> Judged: ...
-
-    def parts(self, item: Item, scores: Sequence[float | None]) -> dict[str, float]: ...
-
-
 class Base(NamedTuple):
     """What the components alone give: ``points`` by name in their order, which add up to ``raw``."""
 
     raw: float
     reasons: tuple[str, ...]
-    points: tuple[tuple[str, float], ...]
-
-
-_NO_BASE = Base(0.0, (), ())
+    points: Points
 
 
 class CheapReading(NamedTuple):
     """One item's score without what only reports need; :meth:`CheapScorer.result` adds that.
 
-    ``base`` is empty where a scorecard makes the score, and ``scores`` may be: they are then worked out when somebody asks.
-    ``withheld``: good phrases did not count on this item.
+    ``reasons`` and ``points`` are empty where a scorecard makes the score, and ``scores`` may be: they are then worked out when
+    somebody asks. ``withheld``: good phrases did not count on this item.
     """
 
     item: Item
     gestalt: float
     raw: float
-    base: Base
     scores: tuple[float | None, ...]
     fired: list[int]
-    evidence: Evidence | None
+    reasons: tuple[str, ...] = ()
+    points: Points = ()
     withheld: bool = False
-
-
-def gestalt_of(raw: float) -> float:
-    """Return the score from 1 to 5 for a raw one from 0 to 5."""
-    return 1.0 + (raw / 5.0) * 4.0
-
-
-def _raw_of(gestalt: float) -> float:
-    """Return the raw score from 0 to 5 that a gestalt stands for."""
-    return _clamped((gestalt - 1.0) / 4.0 * 5.0)
 
 
 class CheapScorer:
@@ -191,14 +135,14 @@ class CheapScorer:
     def __init__(
         self,
         rubric: StoryRubric | TextRubric,
-        panel: Panel,
+        panel: StoryPanel | TextPanel,
         patterns: PatternEvidence | None,
         weights: Mapping[str, float],
         card: AppliedScorecard | None = None,
     ) -> None:
         own: dict[str, float] = rubric.weights.model_dump()
         self.weights = {name: weights.get(name, own[name]) for name in panel.names}
-        self._rubric: Rubric = rubric
+        self._rules = rubric.patterns
         self._panel = panel
         self._patterns = patterns
         self._card = card
@@ -214,67 +158,50 @@ class CheapScorer:
 
     def read(self, item: Item) -> CheapReading | Unscored:
         """Return the item's score, or that there is nothing to judge."""
+        card, patterns = self._card, self._patterns
+        looks = patterns is not None and patterns.uses_view
+        scores: tuple[float | None, ...] | str
         if self._other is not None:
-            return Unscored(story_id=item.id, kind="abstained", message=self._other)
-        if self._card is not None and not (self._patterns is not None and self._patterns.uses_judged):
-            return self._by_card(item, self._card)
-        scores = self._panel.scores(item)
+            scores = self._other
+        elif card is not None and not looks:  # components decide nothing, take as long as the patterns, and are left for result
+            scores = self._panel.mute(item) or ()
+        else:
+            scores = self._panel.scores(item)
         if isinstance(scores, str):
             return Unscored(story_id=item.id, kind="abstained", message=scores)
+        fired = [] if patterns is None else patterns.fired(item, self._panel.view(item, scores) if looks else None)
+        if card is not None:
+            gestalt, withheld = card.read(fired, item)
+            return CheapReading(item, gestalt, _clamped((gestalt - 1.0) / 4.0 * 5.0), scores, fired, withheld=withheld)
         base = self._base(scores)
-        if base is None and self._card is not None:
-            base = _NO_BASE
         if base is None:
             return Unscored(story_id=item.id, kind="abstained", message="no component of this rubric that counts applies to it")
-        raw, fired, evidence = base.raw, [], None
-        patterns = self._patterns
-        if patterns is not None:
-            fired = patterns.fired(item, self._panel.judged(item, scores) if patterns.uses_judged else None)
-        if self._card is not None:
-            return self._carded(item, self._card, fired, scores)
+        raw, points = base.raw, base.points
         if patterns is not None and fired and patterns.active:
-            evidence = _moved(patterns.weigh(fired, self._rubric.patterns), raw, self._rubric.patterns.most)
-            raw = _clamped(raw + sum(points for _, points in evidence.points))
-        return CheapReading(item, gestalt_of(raw), raw, base, scores, fired, evidence)
-
-    def _by_card(self, item: Item, card: AppliedScorecard) -> CheapReading | Unscored:
-        """Read an item whose components decide nothing: they take as long as the patterns, and are left for :meth:`result`."""
-        mute = self._panel.mute(item)
-        if mute is not None:
-            return Unscored(story_id=item.id, kind="abstained", message=mute)
-        return self._carded(item, card, [] if self._patterns is None else self._patterns.fired(item, None), ())
-
-    def _carded(self, item: Item, card: AppliedScorecard, fired: list[int], scores: tuple[float | None, ...]) -> CheapReading:
-        gestalt, withheld = card.read(fired, item)
-        return CheapReading(item, gestalt, _raw_of(gestalt), _NO_BASE, scores, fired, None, withheld)
+            moved = _moved(patterns.points(fired, self._rules.points), raw, self._rules.most)
+            raw = _clamped(raw + sum(given for _, given in moved))
+            points = (*points, *((patterns.ids[index], given) for index, given in moved))
+        return CheapReading(item, 1.0 + (raw / 5.0) * 4.0, raw, scores, fired, base.reasons, points)
 
     def result(self, reading: CheapReading, *, parts: bool = True, most: int | None = None) -> CheapModeResult:
         """Return everything about a score: what each component and each active pattern gave, and the sub-scores if asked for.
 
         ``most``: only so many contributions, and reasons of a scorecard, those that moved it most.
         """
-        evidence, patterns, card = reading.evidence, self._patterns, self._card
-        moved = () if evidence is None else tuple(evidence.points)
-        if card is None:
-            reasons = list(reading.base.reasons)
-            given = largest(self._contributions((*reading.base.points, *moved)), most)
+        if self._card is None:
+            reasons, given = list(reading.reasons), self._contributions(reading.points, most)
         else:
-            counted = card.counted(reading.fired, withheld=reading.withheld)
-            reasons = card.reasons(counted, reading.fired, reading.item, withheld=reading.withheld, most=most)
-            given = card.contributions(counted, most=most)
+            reasons, given = self._card.result(reading, most)
+        scores = () if not parts else reading.scores or self._panel.scores(reading.item)
         return CheapModeResult(
             story_id=reading.item.id,
             gestalt=reading.gestalt,
             raw_score=reading.raw,
             reasons=reasons,
-            patterns_matched=[] if patterns is None else [patterns.ids[index] for index in reading.fired],
+            patterns_matched=[] if self._patterns is None else [self._patterns.ids[index] for index in reading.fired],
             contributions=given,
-            sub_scores=self._parts(reading) if parts else {},
+            sub_scores=self._panel.parts(reading.item, scores) if scores and not isinstance(scores, str) else {},
         )
-
-    def _parts(self, reading: CheapReading) -> dict[str, float]:
-        scores = reading.scores or self._panel.scores(reading.item)
-        return {} if isinstance(scores, str) else self._panel.parts(reading.item, scores)
 
     def _weigh(self, scores: tuple[float | None, ...]) -> Base | None:
         """Return Σ weight · score / Σ weight · 5 over the components that apply; None when none of them counts."""
@@ -293,27 +220,27 @@ class CheapScorer:
         return Base(_clamped(total * factor), reasons, tuple((name, points * factor) for name, points in given))
 
 
-def _moved(evidence: Evidence, raw: float, most: float) -> Evidence:
+def _moved(points: list[tuple[int, float]], raw: float, most: float) -> list[tuple[int, float]]:
     """Scale the patterns' points so that together they move ``raw`` by at most ``most``, and not out of 0 to 5."""
-    wanted = sum(points for _, points in evidence.points)
+    wanted = sum(given for _, given in points)
     possible = _clamped(raw + max(-most, min(most, wanted))) - raw
     if wanted in {0.0, possible}:
-        return evidence
+        return points
     factor = possible / wanted
-    return Evidence(evidence.ids, [(name, points * factor) for name, points in evidence.points])
+    return [(index, given * factor) for index, given in points]
 
 
-def _contributions(points: tuple[tuple[str, float], ...]) -> tuple[Contribution, ...]:
-    """Return the points with each one's share of all that was given; all shares are 0.0 where nothing was."""
+def _contributions(points: Points, most: int | None, *, before: Points = (), after: Points = ()) -> list[Contribution]:
+    """Return points with each one's share of all that was given, between others that have none, 0.0 where nothing was given.
+
+    ``most``: only so many, what moved the score most first.
+    """
     whole = sum(abs(given) for _, given in points)
-    return tuple(
-        Contribution(name=name, points=given, share=min(1.0, abs(given) / whole) if whole else 0.0) for name, given in points
-    )
-
-
-def largest(given: Sequence[Contribution], most: int | None) -> list[Contribution]:
-    """Return what moved a score most, the largest first; all of it, as it is, for None."""
-    return list(given) if most is None else sorted(given, key=lambda one: -abs(one.points))[:most]
+    shared = ((name, given, min(1.0, abs(given) / whole) if whole else 0.0) for name, given in points)
+    parts = [*((name, given, 0.0) for name, given in before), *shared, *((name, given, 0.0) for name, given in after)]
+    if most is not None:
+        parts = sorted(parts, key=lambda part: -abs(part[1]))[:most]
+    return [Contribution(name, given, share) for name, given, share in parts]
 
 
 def _clamped(raw: float) -> float:
