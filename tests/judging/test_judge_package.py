@@ -9,32 +9,29 @@ import sys
 import pytest
 
 import jumar.judging
-from jumar.judging import asking as expensive
 from jumar.judging.judges._clients import known_keys, scrub
 
 HEAVY = {"anthropic", "httpx", "httpx2", "numpy", "openai", "scipy"}
 
 
 def test_public_names_are_those_of_their_modules():
-    for name in expensive.__all__:
-        place = expensive._ELSEWHERE[name]
-        home = importlib.import_module(place if place.startswith("jumar.") else f"jumar.judging.asking.{place}")
-        assert getattr(expensive, name) is getattr(home, name)
-    assert sorted(expensive.__all__) == sorted(expensive._ELSEWHERE)
-    assert set(expensive.__all__) <= set(dir(expensive))
-    assert jumar.judging.evaluate_expensive is expensive.evaluate_expensive
+    for name in jumar.judging.__all__:
+        place = jumar.judging._ELSEWHERE[name]
+        home = importlib.import_module(place if place.startswith("jumar.") else f"jumar.judging.{place}")
+        assert getattr(jumar.judging, name) is getattr(home, name)
+    assert sorted(jumar.judging.__all__) == sorted(jumar.judging._ELSEWHERE)
+    assert set(jumar.judging.__all__) <= set(dir(jumar.judging))
 
 
 def test_a_name_that_does_not_exist_is_an_attribute_error():
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
-        expensive.nothing  # noqa: B018 # pyright: ignore[reportAttributeAccessIssue]
+        jumar.judging.nothing  # noqa: B018 # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_the_judge_needs_no_library_until_a_model_is_asked():
     code = (
         "import sys, jumar.judging\n"
-        "from jumar.judging import asking as expensive\n"
-        "for name in expensive.__all__: getattr(expensive, name)\n"
+        "for name in jumar.judging.__all__: getattr(jumar.judging, name)\n"
         "from jumar.judging.judges import make_judge; make_judge('mock:')\n"
         "print(' '.join({name.partition('.')[0] for name in sys.modules}))"
     )

@@ -5,6 +5,7 @@ The expensive judge goes first: what it said is needed to tell which patterns sh
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,7 +14,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from jumar.core.extras import need_extra
-from jumar.judging.asking.evaluate import judge_items, run_async
+from jumar.judging.asking.evaluate import judge_items, run_async, split_options
 from jumar.judging.asking.settings import JudgeSettings
 from jumar.judging.asking.summary import Evaluation, Result
 from jumar.judging.cheap.evaluator import CheapModeEvaluator, RubricChoice
@@ -257,16 +258,11 @@ def evaluate_dual(
     """
     items = as_items(stories)
     evaluator = CheapModeEvaluator(patterns_path, rubric=rubric)
-    run_options = {name: options.pop(name) for name in ("cache", "prices", "random", "pause", "nonce") if name in options}
-    if settings is not None and options:
-        raise TypeError(f"give settings or {', '.join(options)}, not both")
-    chosen = settings or JudgeSettings(**options)
+    chosen, run_options = split_options(settings, options)
     asked = evaluator.rubrics[0] if rubric is not None else None
 
     async def work() -> DualEvaluation:
-        try:
+        async with contextlib.aclosing(judge):
             return await judge_both(items, judge, evaluator, rubric=asked, settings=chosen, on_result=on_result, **run_options)
-        finally:
-            await judge.aclose()
 
     return run_async(work).to_json()

@@ -27,7 +27,7 @@ from jumar.judging.asking.prompt import (
     well_formed,
 )
 from jumar.judging.asking.settings import JudgeSettings
-from jumar.judging.asking.summary import Result
+from jumar.judging.asking.summary import Result, plus
 from jumar.judging.items.item import Item
 from jumar.judging.judges._clients import scrub
 from jumar.judging.models import ExpensiveModeResult, Unscored, UnscoredKind
@@ -58,6 +58,7 @@ class NoAnswer:
     message: str
     usage: Usage | None = None
     cost: float | None = 0.0
+    retry_after: float | None = None
 
 
 class Asker:
@@ -119,12 +120,8 @@ class Asker:
                 return Answer(known, 0.0, cached=True)
         found = await self._ask(request)
         if isinstance(found, Answer) and self._cache is not None and key is not None:
-            about = {
-                "judge": self._judge.identity,
-                "repeat": request.repeat,
-                "temperature": request.temperature,
-                "seed": request.seed,
-            }
+            asked = {"repeat": request.repeat, "temperature": request.temperature, "seed": request.seed}
+            about = {"judge": self._judge.identity, **asked}
             await asyncio.to_thread(self._cache.put, key, found.reply, about)
             self.kept += self._has_verdict(found.reply)
         return found
@@ -142,25 +139,21 @@ class Asker:
             spent = None if spent is None or found.cost is None else spent + found.cost
             if isinstance(found, Answer):
                 self._in_vain = 0
-                return Answer(found.reply, spent)
-            failure, retry_after = found.failure, found.retry_after
-            if failure.kind == "rejected":  # so is every other question, and nobody needs to ask them
+                return replace(found, cost=spent)
+            if found.kind == "rejected":  # so is every other question, and nobody needs to ask them
                 self._stop.set()
-            if failure.kind == "budget" and attempt:
-                failure = last  # it was asked, in vain; there is only no further try
+            # it was asked, in vain; there is only no further try
+            failure = last if found.kind == "budget" and attempt else found
             if failure.kind not in _PASSING or attempt == self._settings.max_retries or self._stop.is_set():
-                self._count_in_vain(found.failure)
+                self._in_vain += found.kind in _PASSING
+                if self.failing:
+                    self._stop.set()
                 times = f" ({attempt + 1} times)" if attempt else ""
                 self._note(request.item_id, failure, times)
-                return NoAnswer(failure.kind, f"{failure.message}{times}", failure.usage, spent)
-            await self._before_retry(request, failure, retry_after, attempt)
+                return replace(failure, message=f"{failure.message}{times}", cost=spent)
+            await self._before_retry(request, failure, found.retry_after, attempt)
             last = failure
             attempt += 1
-
-    def _count_in_vain(self, failure: NoAnswer) -> None:
-        self._in_vain += failure.kind in _PASSING
-        if self.failing:
-            self._stop.set()
 
     def _note(self, item_id: str, failure: NoAnswer, times: str) -> None:
         """Log a failure unless it says what was said before: a judge that is down fails for every item in the same words."""
@@ -174,15 +167,15 @@ class Asker:
         known.add(words)
         _log.warning("jumar.judge_failed: %s: %s: %s%s", escape(item_id), failure.kind, escape(failure.message), times)
 
-    async def _once(self, request: JudgeRequest) -> Answer | _Failed:
+    async def _once(self, request: JudgeRequest) -> Answer | NoAnswer:
         """Make one call, when there is room and money for it."""
         async with self._room:
             await self._gate()
             if self._stop.is_set():
-                return _Failed(NoAnswer("budget", _ENDED), None, 0.0)
+                return NoAnswer("budget", _ENDED)
             call = await self._ledger.begin(self._stop.is_set)
             if call is None:
-                return _Failed(NoAnswer("budget", self._ledger.stopped or _ENDED), None, 0.0)
+                return NoAnswer("budget", self._ledger.stopped or _ENDED)
             self.calls += 1
             reply: JudgeReply | None = None
             failure = JudgeFailure("timed_out", "the call was cancelled")
@@ -201,7 +194,7 @@ class Asker:
             usage = reply.usage if reply.usage.model is None else replace(reply.usage, model=self._clean(reply.usage.model))
             return Answer(JudgeReply(text=self._clean(reply.text), usage=usage), cost)
         # the exception is dropped here: what it was raised from may know the key
-        return _Failed(NoAnswer(failure.kind, self._clean(failure.message), usage), failure.retry_after, cost)
+        return NoAnswer(failure.kind, self._clean(failure.message), usage, cost, failure.retry_after)
 
     def _clean(self, text: str) -> str:
         """Return what a judge said without keys, and such that it can be written to a file."""
@@ -238,13 +231,6 @@ class Asker:
             await asyncio.wait_for(self._stop.wait(), seconds)
 
 
-@dataclass(frozen=True, slots=True)
-class _Failed:
-    failure: NoAnswer
-    retry_after: float | None
-    cost: float | None
-
-
 @dataclass(slots=True)
 class Answers:
     """What one item has been answered so far; ``asked`` counts the questions."""
@@ -264,8 +250,8 @@ class Answers:
         self.cost = None if self.cost is None or cost is None else self.cost + cost
         if usage is not None:
             self.answered += 1
-            self.input_tokens = _plus(self.input_tokens, usage.input_tokens)
-            self.output_tokens = _plus(self.output_tokens, usage.output_tokens)
+            self.input_tokens = plus(self.input_tokens, usage.input_tokens)
+            self.output_tokens = plus(self.output_tokens, usage.output_tokens)
             self.model = usage.model or self.model
 
 
@@ -296,14 +282,12 @@ class Reader:
     async def _ask(self, item: Item, answers: Answers) -> None:
         number = answers.asked
         answers.asked += 1
-        found = await self._asker.ask(self._request(item, number, None), self._key(item, number))
+        key = cache_key(self.identity, self._request(item, number, ""), TEMPLATE_VERSION)
+        found = await self._asker.ask(self._request(item, number, None), key)
         if isinstance(found, NoAnswer):
             answers.charge(found.usage, found.cost)
             answers.failures.append((found.kind, found.message, None))
             return
-        self._understand(item, found, answers)
-
-    def _understand(self, item: Item, found: Answer, answers: Answers) -> None:
         answers.charge(found.reply.usage, found.cost)
         answers.cached += found.cached
         cut_off = found.reply.usage.completed is False
@@ -327,9 +311,6 @@ class Reader:
             temperature=settings.temperature,
             seed=None if settings.seed is None else settings.seed + number,
         )
-
-    def _key(self, item: Item, number: int) -> str:
-        return cache_key(self.identity, self._request(item, number, ""), TEMPLATE_VERSION)
 
 
 def _hopeless(answers: Answers) -> bool:
@@ -360,7 +341,3 @@ def result_of(item: Item, answers: Answers) -> Result:
         cached=answers.cached == answers.asked,
         **tokens,
     )
-
-
-def _plus(total: int | None, more: int | None) -> int | None:
-    return None if total is None or more is None else total + more

@@ -8,6 +8,7 @@ certain. Whoever has to be paid has been paid by then, so the results so far com
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import threading
 from collections import deque
@@ -55,6 +56,7 @@ PROBED: Final = 5
 
 _WINDOW = 4  # items waiting to be given out in order, for each call in flight: one slow call does not hold up the others
 _SHOWN = 100  # characters of an answer in a message
+_RUN_OPTIONS: Final = ("cache", "prices", "calls", "random", "pause", "nonce")
 _T = TypeVar("_T")
 
 
@@ -120,9 +122,7 @@ class JudgeRun:
         :class:`jumar.errors.StoreWriteError` of the cache.
         """
         source = _iterate(self._items)
-        head: list[tuple[Item, Answers]] = []
-        if self._repeat is None:
-            head = await self._probe(source)
+        head = await self._probe(source) if self._repeat is None else []
         window: deque[asyncio.Task[Result]] = deque()
         try:
             for item, answers in head:
@@ -193,17 +193,15 @@ class JudgeRun:
             if self._ended == "failing":
                 why = f"{self._settings.consecutive_failures} in a row without an answer, and nothing more was asked"
             kinds = ", ".join(f"{count} {kind}" for kind, count in tally.kinds.most_common() if kind not in NOT_THE_JUDGES)
+            way_out = "Mend the judge, or ask fewer at once"
+            if self._last is not None and self._last.kind == "out_of_range":
+                way_out = "Give the judge's own scale with --judge-scale LO,HI (judge_scale in [evaluator]), or mend the judge"
             of = self._total if self._total is not None and self._ended else asked
             raise EvaluationUnreliableError(
                 f"{tally.failures:,} of {of:,} items could not be judged ({kinds}), {why}. The last failure: "
-                f"{self._last_failure()}. {self._way_out()}, and run it again"
+                f"{self._last_failure()}. {way_out}, and run it again"
                 f"{'' if self._cached is None else ': only what has a verdict is taken from the cache, the rest is asked again'}"
             )
-
-    def _way_out(self) -> str:
-        if self._last is not None and self._last.kind == "out_of_range":
-            return "Give the judge's own scale with --judge-scale LO,HI (judge_scale in [evaluator]), or mend the judge"
-        return "Mend the judge, or ask fewer at once"
 
     def _last_failure(self) -> str:
         """Return the last failure of those that count, with what was answered where the message does not show it."""
@@ -225,20 +223,17 @@ class JudgeRun:
             "for again; run it again to resume"
         )
 
-    def _settings_sent(self) -> dict[str, Any]:
-        """Return the settings as they went out: a parameter that the judge does not take was asked for in vain, and is None."""
-        left_out: Collection[str] = getattr(self._judge, "left_out", ())
-        asked = self._settings.to_json()
-        return {name: None if name in left_out else value for name, value in asked.items()}
-
     def evaluation(self, results: Iterable[Result] = ()) -> Evaluation:
         """Return the figures so far; ``results`` are those that were kept."""
         tally, calls, asker = self._tally, self._calls, self._asker
+        # a parameter that the judge does not take was asked for in vain, and is None
+        left_out: Collection[str] = getattr(self._judge, "left_out", ())
+        settings = {name: None if name in left_out else value for name, value in self._settings.to_json().items()}
         tokens = tally.tokens
         return Evaluation(
             results=tuple(results),
             judge=self._reader.identity,
-            settings=self._settings_sent(),
+            settings=settings,
             story_count=tally.story_count,
             scored=tally.scored,
             unscored_kinds={str(kind): count for kind, count in tally.kinds.items()},
@@ -322,20 +317,24 @@ def evaluate_expensive(
     of :func:`judge_items`.
     """
     items = as_items(stories)
-    run_options = {
-        name: options.pop(name) for name in ("cache", "prices", "calls", "random", "pause", "nonce") if name in options
-    }
-    chosen = settings or JudgeSettings(**options)
-    if settings is not None and options:
-        raise TypeError(f"give settings or {', '.join(options)}, not both")
+    chosen, run_options = split_options(settings, options)
 
     async def work() -> Evaluation:
-        try:
+        async with contextlib.aclosing(judge):
             return await judge_items(items, judge, rubric_of(rubric, items), chosen, on_result=on_result, **run_options)
-        finally:
-            await judge.aclose()
 
     return run_async(work).to_json()
+
+
+def split_options(settings: JudgeSettings | None, options: dict[str, Any]) -> tuple[JudgeSettings, dict[str, Any]]:
+    """Return the settings, given or in the options, and those of the options that are :class:`JudgeRun`'s.
+
+    Errors: TypeError for settings that are given twice, :class:`jumar.errors.ConfigError` for one that is out of range.
+    """
+    run_options = {name: options.pop(name) for name in _RUN_OPTIONS if name in options}
+    if settings is not None and options:
+        raise TypeError(f"give settings or {', '.join(options)}, not both")
+    return settings or JudgeSettings(**options), run_options
 
 
 def run_async(work: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
@@ -369,9 +368,9 @@ async def _cancelled(tasks: Collection[asyncio.Task[Any]]) -> None:
 
 
 async def _iterate(items: Iterable[Item] | AsyncIterable[Item]) -> AsyncGenerator[Item, None]:
-    if isinstance(items, AsyncIterable):
-        async for item in items:
-            yield item
-    else:
+    if not isinstance(items, AsyncIterable):
         for item in items:
             yield item
+        return
+    async for item in items:
+        yield item

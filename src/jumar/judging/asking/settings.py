@@ -50,32 +50,23 @@ class JudgeSettings(Record):
     max_unscored: float = MAX_UNSCORED
 
     def __post_init__(self) -> None:
+        low, high = self.scale
         _check("concurrency", self.concurrency, self.concurrency >= 1, "at least 1")
         _check("max_retries", self.max_retries, self.max_retries >= 0, "0 or more")
-        _check("backoff_base", self.backoff_base, _finite(self.backoff_base) and self.backoff_base > 0, "a positive number")
-        _check("max_wait", self.max_wait, _finite(self.max_wait) and self.max_wait >= 0, "0 or more seconds")
-        _check("timeout", self.timeout, _finite(self.timeout) and self.timeout > 0, "a positive number of seconds")
+        _check("backoff_base", self.backoff_base, 0 < self.backoff_base < math.inf, "a positive number")
+        _check("max_wait", self.max_wait, 0 <= self.max_wait < math.inf, "0 or more seconds")
+        _check("timeout", self.timeout, 0 < self.timeout < math.inf, "a positive number of seconds")
         _check("repeat", self.repeat, self.repeat is None or self.repeat >= 1, "at least 1")
         for name in ("max_cost", "reserve_cost"):
             value: float | None = getattr(self, name)
-            _check(name, value, value is None or (_finite(value) and value >= 0), "0 or more")
+            _check(name, value, value is None or 0 <= value < math.inf, "0 or more")
         _check("consecutive_failures", self.consecutive_failures, self.consecutive_failures >= 1, "at least 1")
-        low, high = self.scale
-        _check("judge_scale", self.scale, _finite(low) and _finite(high) and low < high, "two numbers, the lower one first")
-        _check(
-            "temperature",
-            self.temperature,
-            self.temperature is None or (_finite(self.temperature) and self.temperature >= 0),
-            "≥ 0",
-        )
+        _check("judge_scale", self.scale, -math.inf < low < high < math.inf, "two numbers, the lower one first")
+        _check("temperature", self.temperature, self.temperature is None or 0 <= self.temperature < math.inf, "≥ 0")
         _check("max_unscored", self.max_unscored, 0 <= self.max_unscored <= 1, "from 0 to 1")
 
 
 _OPTIONS: Final = ("repeat", "max_cost", "reserve_cost", "concurrency", "timeout", "max_retries", "backoff_base")
-
-
-def _finite(value: float) -> bool:
-    return math.isfinite(value)
 
 
 def _check(name: str, value: object, holds: bool, wanted: str) -> None:  # noqa: FBT001 - reads as a sentence

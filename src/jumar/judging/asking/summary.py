@@ -171,30 +171,18 @@ class Evaluation:
 
     def figures(self) -> dict[str, Any]:
         """Return what :meth:`to_json` does, without the single items."""
-        return {
-            "mode": "expensive",
-            "gestalt_avg": self.gestalt_avg,
-            "story_count": self.story_count,
-            "scored": self.scored,
-            "unscored": self.unscored,
-            "unscored_kinds": self.unscored_kinds,
-            "cost_usd": self.cost_usd,
-            "known_cost_usd": self.known_cost_usd,
-            "assumed_cost_usd": self.assumed_cost_usd,
-            "input_tokens": self.input_tokens,
-            "output_tokens": self.output_tokens,
-            "calls": self.calls,
-            "lost_calls": self.lost_calls,
-            "retries": self.retries,
-            "cached": self.cached,
-            "repeat": self.repeat,
-            "judge": self.judge,
-            "temperature": self.settings["temperature"],
-            "seed": self.settings["seed"],
-            "judge_noise": None if self.noise is None else self.noise.to_json(),
-            "high_variance": self.high_variance,
-            "stopped": self.stopped,
-        }
+        noise = None if self.noise is None else self.noise.to_json()
+        asked = {name: self.settings[name] for name in ("temperature", "seed")}
+        figures = {name: getattr(self, name) for name in _FIGURES}
+        more = {"judge_noise": noise, "high_variance": self.high_variance, "stopped": self.stopped}
+        return {"mode": "expensive", **figures, "judge": self.judge, **asked, **more}
+
+
+_FIGURES: Final = (
+    *("gestalt_avg", "story_count", "scored", "unscored", "unscored_kinds"),
+    *("cost_usd", "known_cost_usd", "assumed_cost_usd", "input_tokens", "output_tokens"),
+    *("calls", "lost_calls", "retries", "cached", "repeat"),
+)
 
 
 class CallTotals:
@@ -220,8 +208,8 @@ class CallTotals:
             self.kinds[result.kind] += 1
             if result.kind in NOT_THE_JUDGES or (result.raw is None and result.input_tokens is None):
                 return  # nothing was answered, so that no tokens are unknown
-        self._input = _plus(self._input, result.input_tokens)
-        self._output = _plus(self._output, result.output_tokens)
+        self._input = plus(self._input, result.input_tokens)
+        self._output = plus(self._output, result.output_tokens)
 
     @property
     def failures(self) -> int:
@@ -238,5 +226,6 @@ class CallTotals:
         return self._input, self._output
 
 
-def _plus(total: int | None, more: int | None) -> int | None:
+def plus(total: int | None, more: int | None) -> int | None:
+    """Return the sum of two numbers; None where one of them is not known."""
     return None if total is None or more is None else total + more

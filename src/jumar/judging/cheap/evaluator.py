@@ -6,13 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from jumar.errors import ConfigError, ItemError
+from jumar.errors import ConfigError
 from jumar.judging.cheap.evidence import PatternEvidence
 from jumar.judging.cheap.panels import StoryPanel, TextPanel
 from jumar.judging.cheap.scoring import AppliedScorecard, CheapReading, CheapScorer
-from jumar.judging.items.item import Item
+from jumar.judging.items.item import Item, as_item, as_story
 from jumar.judging.models import CheapModeResult, Story, Unscored
 from jumar.judging.patterns.models import PatternSet, Scorecard
+from jumar.judging.patterns.storage import load_pattern_set
 from jumar.judging.rubric import Rubric, StoryRubric, TextRubric, builtin_rubric
 
 AnyRubric = StoryRubric | TextRubric
@@ -35,7 +36,8 @@ class CheapModeEvaluator:
     """
 
     def __init__(self, patterns_path: str | Path | PatternSet | None = None, *, rubric: RubricChoice = None) -> None:
-        self.patterns = _pattern_set(patterns_path)
+        given = patterns_path
+        self.patterns = load_pattern_set(given) if isinstance(given, str | Path) else given
         self.rubrics = _rubrics(rubric)
         known = self.patterns or PatternSet(version="2.0", patterns=[])
         self.evidence = PatternEvidence(known) if known.patterns else None
@@ -43,7 +45,14 @@ class CheapModeEvaluator:
         self.card: Scorecard | None = known.scorecard()
         _check_kind(self.card, self.rubrics, chosen=rubric is not None)
         applied = None if self.card is None else AppliedScorecard(self.card, self.evidence)
-        scorers = {rubric.kind: _scorer(rubric, known, self.evidence, applied) for rubric in self.rubrics}
+        scorers: dict[str, CheapScorer] = {}
+        for one in self.rubrics:
+            panel = (
+                StoryPanel(one, known.tech_validation, known.value_phrases)
+                if isinstance(one, StoryRubric)
+                else TextPanel(one, known.value_phrases)
+            )
+            scorers[one.kind] = CheapScorer(one, panel, self.evidence, weights, applied)
         self._of_stories = scorers.get("story") or scorers["text"]
         self._of_texts = scorers.get("text") or scorers["story"]
         used = {name for scorer in scorers.values() for name in scorer.weights}
@@ -70,19 +79,18 @@ class CheapModeEvaluator:
     ) -> Iterator[CheapModeResult | Unscored]:
         """Yield a result for each item, in their order; nothing is kept.
 
-        An item is an :class:`Item`, a :class:`Story`, or a mapping: one with ``text`` and, where they are known, ``id``,
-        ``prompt``, ``context`` and ``group``, or else the fields of a story. Without an id it is called ``item-N``, counted from
-        1. Sub-scores take about as long as the score itself; ``parts=False`` leaves them out. Errors:
-        :class:`jumar.errors.ItemError` for a mapping that is neither, and for a field of the wrong type.
+        An item is what :func:`jumar.judging.items.item.as_item` takes. Without an id it is called ``item-N``, counted from 1.
+        Sub-scores take about as long as the score itself; ``parts=False`` leaves them out. Errors:
+        :class:`jumar.errors.ItemError` for a mapping that is no item.
         """
-        return (self.evaluate_item(_item(item, number), parts=parts) for number, item in enumerate(items, 1))
+        return (self.evaluate_item(as_item(item, number), parts=parts) for number, item in enumerate(items, 1))
 
     def evaluate_story(self, story: Mapping[str, Any] | Story) -> CheapModeResult | Unscored:
         """Return a story's score. Of a mapping only what is there counts: a missing field is empty.
 
         Errors: :class:`jumar.errors.ItemError` for a field of the wrong type.
         """
-        return self.evaluate_item(Item.of(story if isinstance(story, Story) else _story(story, 0)))
+        return self.evaluate_item(Item.of(story if isinstance(story, Story) else as_story(story, "story")))
 
 
 def evaluate_cheap(
@@ -99,47 +107,21 @@ def evaluate_cheap(
     Errors: those of :class:`CheapModeEvaluator` and of :meth:`CheapModeEvaluator.evaluate_story`.
     """
     evaluator = CheapModeEvaluator(patterns_path, rubric=rubric)
-    items = (Item.of(one if isinstance(one, Story) else _story(one, number)) for number, one in enumerate(stories, 1))
-    results = list(evaluator.evaluate(items))
+    made = (
+        story if isinstance(story, Story) else as_story({"id": f"story-{number}", **story}, f"story {number}")
+        for number, story in enumerate(stories, 1)
+    )
+    results = list(evaluator.evaluate(made))
     scored = [result for result in results if isinstance(result, CheapModeResult)]
     return {
         "mode": "cheap",
-        "gestalt_avg": sum(one.gestalt for one in scored) / len(scored) if scored else None,
+        "gestalt_avg": sum(result.gestalt for result in scored) / len(scored) if scored else None,
         "story_count": len(stories),
-        "individual_scores": [one.model_dump() for one in scored],
+        "individual_scores": [result.model_dump() for result in scored],
         "unscored": [
             result.model_dump(include={"story_id", "kind", "message"}) for result in results if isinstance(result, Unscored)
         ],
     }
-
-
-def _item(given: Item | Story | Mapping[str, Any], number: int) -> Item:
-    if isinstance(given, Item):
-        return given
-    if isinstance(given, Story):
-        return Item.of(given)
-    if "text" not in given:
-        if not {"title", "description", "acceptance_criteria"} & given.keys():
-            raise ItemError(f"item {number}: it has no 'text', and none of a story's title, description and acceptance_criteria")
-        return Item.of(_story({"id": f"item-{number}", **given}, number), group=_text(given, "group", number) or None)
-    texts = {name: _text(given, name, number) for name in ("id", "text", "prompt", "context", "group")}
-    named = texts["id"] or f"item-{number}"
-    return Item(named, texts["text"], prompt=texts["prompt"], context=texts["context"], group=texts["group"] or None)
-
-
-def _text(given: Mapping[str, Any], name: str, number: int) -> str:
-    value = given.get(name)
-    if value is not None and not isinstance(value, str):
-        raise ItemError(f"item {number}: {name}: give a text, not {type(value).__name__}")
-    return value or ""
-
-
-def _pattern_set(given: str | Path | PatternSet | None) -> PatternSet | None:
-    if given is None or isinstance(given, PatternSet):
-        return given
-    from jumar.judging.patterns.storage import load_pattern_set
-
-    return load_pattern_set(Path(given))
 
 
 def _rubrics(given: RubricChoice) -> tuple[AnyRubric, ...]:
@@ -157,27 +139,3 @@ def _check_kind(card: Scorecard | None, rubrics: Sequence[AnyRubric], *, chosen:
                 f"the patterns are calibrated for items of the kind '{card.rubric}', and the rubric '{rubric.name}' is of the "
                 f"kind '{rubric.kind}': take a rubric of the kind '{card.rubric}', or patterns that were learned with this one"
             )
-
-
-def _scorer(
-    rubric: AnyRubric, known: PatternSet, evidence: PatternEvidence | None, applied: AppliedScorecard | None
-) -> CheapScorer:
-    panel = (
-        StoryPanel(rubric, known.tech_validation, known.value_phrases)
-        if isinstance(rubric, StoryRubric)
-        else TextPanel(rubric, known.value_phrases)
-    )
-    return CheapScorer(rubric, panel, evidence, known.scoring_weights, applied)
-
-
-def _story(fields: Mapping[str, Any], number: int) -> Story:
-    from pydantic import ValidationError
-
-    empty: dict[str, Any] = {"title": "", "description": "", "acceptance_criteria": []}
-    given = {name: value for name, value in fields.items() if value is not None}
-    try:
-        return Story.model_validate({"id": f"story-{number}" if number else "", **empty, **given})
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise ItemError(f"story {number or ''}".rstrip() + f": {where}: {first['msg'][:1].lower()}{first['msg'][1:]}") from None

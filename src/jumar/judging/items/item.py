@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from jumar.core.text import escape
 from jumar.errors import ItemError
 from jumar.judging.models import Story
 from jumar.judging.patterns.models import PatternSet
@@ -48,38 +47,50 @@ def story_text(story: Story) -> str:
 
 
 def as_items(given: Iterable[Item | Story | Mapping[str, Any]]) -> list[Item]:
-    """Return items from items, stories, or mappings with a story's fields or ``text`` (and ``prompt``, ``group``).
+    """Return items from items, stories, or mappings. Errors: as of :func:`as_item`, at the place counted from 1."""
+    return [as_item(one, place) for place, one in enumerate(given, start=1)]
 
-    Errors: :class:`jumar.errors.ItemError` that names the place, counted from 1, and the field.
+
+def as_item(given: Item | Story | Mapping[str, Any], place: int) -> Item:
+    """Return an item from an item, a story or a mapping, called ``item-PLACE`` where it has no id.
+
+    A mapping has ``text`` and, where they are known, ``id``, ``prompt``, ``context`` and ``group``; one with title and
+    acceptance criteria, or without text, has the fields of a story. Errors: :class:`jumar.errors.ItemError` for one that is
+    neither, and for a field of the wrong type.
     """
-    return [_as_item(one, place) for place, one in enumerate(given, start=1)]
+    if isinstance(given, Item):
+        return given
+    if isinstance(given, Story):
+        return Item.of(given)
+    if not isinstance(given, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ItemError(f"item {place} is a {type(given).__name__}; give stories, or mappings with their fields")
+    if {"title", "acceptance_criteria"} <= given.keys() or "text" not in given:
+        if not {"title", "description", "acceptance_criteria"} & given.keys():
+            raise ItemError(f"item {place}: it has no 'text', and none of a story's title, description and acceptance_criteria")
+        return Item.of(as_story({"id": f"item-{place}", **given}, f"item {place}"), group=_text(given, "group", place) or None)
+    texts = {name: _text(given, name, place) for name in ("text", "prompt", "context", "group")}
+    name = given.get("id")
+    name = str(name) if isinstance(name, int) else _text(given, "id", place)
+    named, group = name or f"item-{place}", texts["group"] or None
+    return Item(named, texts["text"], prompt=texts["prompt"], context=texts["context"], group=group)
 
 
-def _as_item(one: Item | Story | Mapping[str, Any], place: int) -> Item:
-    if isinstance(one, Item):
-        return one
-    if isinstance(one, Story):
-        return Item.of(one)
-    if not isinstance(one, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ItemError(f"item {place} is a {type(one).__name__}; give stories, or mappings with their fields")
-    record = {"id": f"item-{place}", **one}
-    if "title" in record and "acceptance_criteria" in record:
-        try:
-            return Item.of(Story.model_validate(record))
-        except ValidationError as error:
-            first = error.errors()[0]
-            field = ".".join(str(part) for part in first["loc"])
-            raise ItemError(f"item {place}: '{field}': {first['msg']}") from None
-    if isinstance(record["id"], int):
-        record["id"] = str(record["id"])
-    for name in ("id", "text", "prompt"):
-        if not isinstance(record.get(name, "" if name == "prompt" else None), str):
-            raise ItemError(
-                f"item {place} ({escape(str(record['id']))[:80]}): '{name}' should be a text; a story has a title, a description "
-                "and acceptance_criteria"
-            )
-    group = record.get("group")
-    return Item(record["id"], record["text"], record.get("prompt", ""), group=group if isinstance(group, str) else None)
+def as_story(fields: Mapping[str, Any], what: str) -> Story:
+    """Return a story of what is there; a field that is missing is empty. Errors: :class:`jumar.errors.ItemError`."""
+    empty: dict[str, Any] = {"id": "", "title": "", "description": "", "acceptance_criteria": []}
+    try:
+        return Story.model_validate({**empty, **{name: value for name, value in fields.items() if value is not None}})
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise ItemError(f"{what}: {where}: {first['msg'][:1].lower()}{first['msg'][1:]}") from None
+
+
+def _text(given: Mapping[str, Any], name: str, place: int) -> str:
+    value = given.get(name)
+    if value is not None and not isinstance(value, str):
+        raise ItemError(f"item {place}: {name}: give a text, not {type(value).__name__}")
+    return value or ""
 
 
 _COUNTED: Final = {"last_updated": True, "calibration_history": True, "patterns": {"__all__": {"times_fired", "accuracy"}}}
