@@ -91,12 +91,12 @@ def test_provisional_patterns_never_move_a_score(story: Story, blank: str):
 def test_averages_are_exact_however_the_items_are_cut(scores: list[float], cut: int):
     from fractions import Fraction
 
-    from jumar.judging.cheap.scoring import Base, CheapReading
+    from jumar.judging.cheap.scoring import CheapReading
 
     def tally(part: list[float]) -> CheapTally:
         made = CheapTally()
         for score in part:
-            made.add(CheapReading(Item("i", ""), score, 0.0, Base(0.0, (), ()), (), [], None))
+            made.add(CheapReading(Item("i", ""), score, 0.0, (), []))
         return made
 
     whole, first = tally(scores), tally(scores[:cut])
