@@ -20,7 +20,6 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, cast
 
 from jumar.core.codec import Fields
-from jumar.core.files import as_write_error
 from jumar.core.redaction import current
 from jumar.core.text import nearest
 from jumar.errors import ConfigError
@@ -209,13 +208,6 @@ def context_from_json(fields: Fields) -> StepContext:
 def described(error: BaseException) -> str:
     """Return the whole traceback, for a log: without secrets."""
     return current().redact("".join(traceback.format_exception(error)))
-
-
-def log_exception(error: BaseException, log: Path) -> str:
-    """Write the traceback to ``log`` and return :func:`describe_exception`."""
-    with as_write_error("write", log):
-        log.write_text(described(error), encoding="utf-8", errors="backslashreplace")
-    return describe_exception(error)
 
 
 def describe_exception(error: BaseException) -> str:

@@ -16,7 +16,7 @@ from jumar.core.files import UnreadableFileError
 from jumar.errors import ConfigError
 from jumar.loop.checks import validators
 from jumar.loop.checks.runners import read_junit
-from jumar.loop.checks.validators import CallableValidator, CommandValidator, PythonValidator
+from jumar.loop.checks.validators import CommandValidator, PythonValidator
 from jumar.model import CheckResult
 
 
@@ -352,34 +352,3 @@ def test_functions_in_a_child_process(name, passed, tail, broken, work, tmp_path
     assert check.output_tail.endswith(tail)
     assert (broken is None) == (check.broken is None)
     assert (check.broken or "").startswith(broken or "")
-
-
-def fails_an_assertion(_):
-    raise AssertionError("too long")
-
-
-def fails(_):
-    raise ValueError("oops")
-
-
-@pytest.mark.parametrize(
-    ("function", "passed", "tail", "broken"),
-    [
-        (lambda _: True, True, "", None),
-        (lambda _: None, True, "", None),
-        (lambda _: (False, "why"), False, "why\n", None),
-        (fails_an_assertion, False, "too long\n", None),
-        (fails, False, "", "ValueError: oops"),
-        (
-            lambda _: 0,
-            False,
-            "",
-            "TypeError: it returned a value of type int; return True, False, (bool, reason), or nothing when it passes",
-        ),
-    ],
-)
-def test_callables_in_this_process(function, passed, tail, broken, work):
-    step = context(work)
-    check = CallableValidator("style", function).validate(step)
-    assert (passed, tail, broken) == (check.passed, check.output_tail, check.broken)
-    assert (broken is not None) == (step.log_directory / "check-style.log").exists()

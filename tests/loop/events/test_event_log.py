@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from jumar.loop.events.events import Notice
-from jumar.loop.events.log import EventLog, read_events, rotated
+from jumar.loop.events.log import EventLog, EventTail, rotated
 from jumar.testing import ManualClock
 
 
@@ -48,7 +48,7 @@ def test_a_torn_last_line_is_passed_over_and_mended_by_the_next_run(tmp_path: Pa
     whole = path.read_bytes()
     begin = whole.index(b"\n") + 1
     path.write_bytes(whole[: begin + cut] if cut > 0 else whole[:-1])
-    assert ["one"] == [event["message"] for event in read_events(path)]
+    assert ["one"] == [event["message"] for event in EventTail(path).news()]
     told(path, "again")
     assert [(1, "one"), (2, "again")] == [(line["seq"], line["message"]) for line in lines(path)]
 
@@ -57,7 +57,7 @@ def test_a_file_of_zeros_and_rubbish_does_no_harm(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     path.write_bytes(b"\0" * 5000 + b'\nnull\n[1]\n{"seq": "x", "type": "notice"}\n\xff\xfe\n')
     told(path, "one")
-    assert [(1, "one")] == [(event["seq"], event["message"]) for event in read_events(path)]
+    assert [(1, "one")] == [(event["seq"], event["message"]) for event in EventTail(path).news()]
 
 
 def test_it_rotates_and_the_numbers_go_on_over_it(tmp_path: Path) -> None:
@@ -65,19 +65,22 @@ def test_it_rotates_and_the_numbers_go_on_over_it(tmp_path: Path) -> None:
     told(path, *(f"message {number}" for number in range(400)), limit=4000)
     sizes = [path.stat().st_size, rotated(path).stat().st_size]
     assert 4200 > max(sizes), sizes
-    numbers = [event["seq"] for event in read_events(path)]
+    numbers = [event["seq"] for event in EventTail(path).news()]
     assert list(range(numbers[0], 401)) == numbers
-    older = list(read_events(rotated(path)))[-1]["seq"]
+    older = EventTail(rotated(path)).news()[-1]["seq"]
     path.unlink()
     after = told(path, "next")
-    assert [older + 1] == [event["seq"] for event in read_events(path) if event["run"] == after.run]
+    assert [older + 1] == [event["seq"] for event in EventTail(path).news() if event["run"] == after.run]
 
 
 def test_only_newer_events_are_asked_for(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
-    told(path, "one", "two", "three")
-    assert ["three"] == [event["message"] for event in read_events(path, since=2)]
-    assert [] == list(read_events(tmp_path / "nothing.jsonl"))
+    told(path, "one", "two")
+    tail = EventTail(path)
+    assert 2 == len(tail.news())
+    told(path, "three")
+    assert ["three"] == [event["message"] for event in tail.news()]
+    assert [] == EventTail(tmp_path / "nothing.jsonl").news()
 
 
 def test_a_disk_that_refuses_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

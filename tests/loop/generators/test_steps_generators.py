@@ -13,7 +13,7 @@ import pytest
 from steps_kit import carriers, context, wild
 
 from jumar.errors import ConfigError
-from jumar.loop.generators.generators import CallableGenerator, CommandGenerator, PythonGenerator
+from jumar.loop.generators.generators import CommandGenerator, PythonGenerator
 from jumar.model import CheckResult, IterationView, Usage
 
 
@@ -295,54 +295,3 @@ def test_a_candidate_cannot_shadow_the_standard_library_while_jumar_starts(work,
     for name in ("json", "re", "dataclasses", "jumar"):
         (work / f"{name}.py").write_text("raise RuntimeError('shadowed')\n")
     assert None is PythonGenerator("steps:nothing", search=(functions,)).generate(context(work)).failure
-
-
-# ------------------------------------------------------------------------------------------------------- callables
-
-
-def test_a_callable_runs_in_this_process(work):
-    seen = []
-
-    def generate(step):
-        seen.append(os.getpid())
-        (step.workdir / "made").write_text("x")
-        return {"tokens_used": 3}
-
-    step = context(work)
-    step.usage_file.write_text('{"token_cost_usd": 0.5}')
-    outcome = CallableGenerator(generate).generate(step)
-    assert ([os.getpid()], None, Usage(tokens_used=3, token_cost_usd=0.5)) == (seen, outcome.failure, outcome.usage)
-    assert outcome.seconds >= 0
-
-
-def raising(error: BaseException):
-    def function(_):
-        raise error
-
-    return function
-
-
-@pytest.mark.parametrize(
-    ("function", "failure"),
-    [
-        (raising(ValueError("bad")), "ValueError: bad"),
-        (raising(SystemExit(2)), "SystemExit: 2"),
-        (raising(KeyError()), "KeyError"),
-        (lambda _: 3, "TypeError: it returned a value of type int; "),
-        (lambda _: {"tokens": 3}, "TypeError: it returned a mapping with the unknown key 'tokens'"),
-    ],
-)
-def test_what_a_callable_raises_or_returns_wrongly_is_a_failure(function, failure, work):
-    step = context(work)
-    step.usage_file.write_text('{"tokens_used": 4}')
-    outcome = CallableGenerator(function).generate(step)
-    assert outcome.failure is not None
-    assert outcome.failure.startswith(failure)
-    assert "Traceback" not in outcome.output_tail
-    assert "Traceback" in log_of(step)
-    assert 4 == outcome.usage.tokens_used, "what was paid is known all the same"
-
-
-def test_ctrl_c_goes_through_a_callable(work):
-    with pytest.raises(KeyboardInterrupt):
-        CallableGenerator(raising(KeyboardInterrupt())).generate(context(work))

@@ -16,7 +16,7 @@ from jumar.app.config.evaluator import JudgeOptions
 from jumar.core.codec import Fields
 from jumar.core.files import UnreadableFileError
 from jumar.errors import ConfigError
-from jumar.loop.scorers import BUILTIN_SCORERS, CallableScorer, ChecksScorer, ScorerRuntime, build_scorer
+from jumar.loop.scorers import BUILTIN_SCORERS, ChecksScorer, ScorerRuntime, build_scorer
 from jumar.loop.scorers.coverage import count_lines
 from jumar.loop.scorers.length import length_score
 from jumar.loop.scorers.markdown import Heading, headings, prose_blocks
@@ -214,24 +214,6 @@ def test_a_function_scores(name, expected, work, tmp_path):
     assert expected == outcome(reading)
     assert f"scoring:{name}" == reading.scorer
     assert {"pair": "all loop", "mapping": "some"}.get(name, "") == reading.reason
-
-
-def fails(_):
-    raise ValueError("oops")
-
-
-@pytest.mark.parametrize(
-    ("function", "expected"),
-    [
-        (lambda _: 0.5, (0.5, None, None)),
-        (lambda step: {"score": step.iteration / 10, "reason": "x"}, (0.1, None, None)),
-        (lambda _: -1, (None, "-1 is not in [0, 1]", None)),
-        (fails, (None, None, "ValueError: oops")),
-        (lambda _: None, (None, None, "TypeError: it returned None; return a number in [0, 1], or (number, reason)")),
-    ],
-)
-def test_a_callable_scores_in_this_process(function, expected, work):
-    assert expected == outcome(CallableScorer("d", function).score(context(work)))
 
 
 # ---------------------------------------------------------------------------------------------------- checks, exit

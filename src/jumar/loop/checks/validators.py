@@ -1,4 +1,4 @@
-"""Who says whether a candidate passes: a command, a Python function in a child process, or a callable in this one.
+"""Who says whether a candidate passes: a command, or a Python function in a child process.
 
 A check that cannot give a verdict (not found, timed out) is *broken*, which says nothing about the candidate.
 """
@@ -9,8 +9,7 @@ import contextlib
 import re
 import signal
 import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, Literal
@@ -24,9 +23,8 @@ from jumar.loop.checks.suite_reports import SuiteReports
 from jumar.model.checks import NO_TESTS, NOT_COLLECTED, CheckResult, Known
 from jumar.model.protocols import StepContext
 from jumar.processes.captured_output import DEFAULT_OUTPUT_CAP
-from jumar.processes.functions import ask, check_reference, log_exception
+from jumar.processes.functions import ask, check_reference
 from jumar.processes.process import ProcessResult, broken_reason, check_command, check_timeout, run_command, tail
-from jumar.processes.values import as_verdict
 from jumar.processes.written_files import check_relative, log_name
 
 DEFAULT_TIMEOUT: Final = 600.0
@@ -311,27 +309,3 @@ class PythonValidator:
 
 def _with_reason(check: CheckResult, reason: str) -> CheckResult:
     return replace(check, output_tail=f"{check.output_tail}{reason}\n") if reason else check
-
-
-class CallableValidator:
-    """Calls ``function`` in this process: for loops that are part of a Python program.
-
-    It cannot be timed out. What it may return or raise is what :class:`PythonValidator` says.
-    """
-
-    def __init__(self, name: str, function: Callable[[StepContext], object]) -> None:
-        self.name = name
-        self._function = function
-
-    def validate(self, context: StepContext) -> CheckResult:
-        """Call the function once. A traceback goes to the log only."""
-        began = time.monotonic()
-        check = CheckResult(name=self.name, passed=False)
-        try:
-            passed, reason = as_verdict(self._function(context))
-            check = _with_reason(replace(check, passed=passed), reason)
-        except AssertionError as error:
-            check = _with_reason(check, str(error).strip() or "assertion failed")
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever somebody's function may raise
-            check = replace(check, broken=log_exception(error, context.log_directory / log_name("check", self.name)))
-        return replace(check, seconds=time.monotonic() - began)

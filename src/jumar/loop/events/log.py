@@ -10,7 +10,6 @@ import json
 import logging
 import os
 import secrets
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -121,23 +120,6 @@ class EventLog:
         self.close()
         self.path.replace(rotated(self.path))
         self._open()
-
-
-def read_events(path: Path, *, since: int = 0) -> Iterator[dict[str, Any]]:
-    """Yield the events with a ``seq`` above ``since``, the older part first; lines that are cut off or broken are passed over.
-
-    Takes no lock. A file that is not there has no events.
-    """
-    for part in (rotated(path), path):
-        try:
-            lines = part.open("rb")
-        except OSError:
-            continue
-        with lines:
-            for line in lines:
-                event = _parsed(line)
-                if event is not None and event["seq"] > since:
-                    yield event
 
 
 class EventTail:

@@ -1,10 +1,9 @@
-"""What changes the working directory: a command, a Python function in a child process, or a callable in this one."""
+"""What changes the working directory: a command, or a Python function in a child process; and reports that are corrected."""
 
 from __future__ import annotations
 
 import re
 import threading
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,10 +15,9 @@ from jumar.model.budget.pricing import PriceTable, price_usage
 from jumar.model.protocols import GenerateOutcome, Generator, StepContext
 from jumar.model.records import Usage
 from jumar.processes.captured_output import DEFAULT_OUTPUT_CAP
-from jumar.processes.functions import ask, check_reference, log_exception
+from jumar.processes.functions import ask, check_reference
 from jumar.processes.process import ProcessResult, check_command, check_timeout, run_command
 from jumar.processes.usage import UsageReading, check_usage_map, join_readings, parse_usage, read_usage_file, usage_from_output
-from jumar.processes.values import as_usage
 
 DEFAULT_TIMEOUT: Final = 1800.0
 SUMMED_OUTPUT_CAP: Final = 16 << 20
@@ -191,44 +189,6 @@ class PythonGenerator:
         # its standard output is the answer; what the function printed went to standard error
         printed = replace(answer.process, stdout="")
         return _outcome(printed, reading, failure=answer.error, output=answer.process.stderr_tail)
-
-
-class CallableGenerator:
-    """Calls ``function`` in this process: for loops that are part of a Python program.
-
-    It cannot be timed out or killed; the command and ``module:function`` generators can. What it may return is what
-    :class:`PythonGenerator` says.
-    """
-
-    def __init__(self, function: Callable[[StepContext], object]) -> None:
-        self._function = function
-
-    def generate(self, context: StepContext) -> GenerateOutcome:
-        """Call the function once. An exception is a failed outcome; its traceback goes to the log only."""
-        began = time.monotonic()
-        try:
-            returned = as_usage(self._function(context))
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever somebody's function may raise
-            failure = log_exception(error, context.log_directory / _LOG)
-            return GenerateOutcome(
-                exit_code=None,
-                seconds=time.monotonic() - began,
-                output_tail=failure,
-                failure=failure,
-                usage=read_usage_file(context.usage_file).usage,
-                errors=(failure,),
-            )
-        reading = join_readings(returned, read_usage_file(context.usage_file))
-        limited = reading.usage.rate_limited is True
-        return GenerateOutcome(
-            exit_code=None,
-            seconds=time.monotonic() - began,
-            usage=reading.usage,
-            notes=reading.notes,
-            failure="its provider wants it to wait" if limited else None,
-            rate_limited=limited,
-            blocked=reading.usage.blocked,
-        )
 
 
 # ------------------------------------------------------------------------------------------------- reports that are corrected

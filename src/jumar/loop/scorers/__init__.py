@@ -15,7 +15,7 @@ from jumar.loop.scorers.coverage import COVERAGE
 from jumar.loop.scorers.exit_code import EXIT, ExitScorer
 from jumar.loop.scorers.judge import JUDGE, JudgeScorer
 from jumar.loop.scorers.length import LENGTH
-from jumar.loop.scorers.python import PYTHON, CallableScorer, PythonScorer
+from jumar.loop.scorers.python import PYTHON, PythonScorer
 from jumar.loop.scorers.readability import READABILITY
 from jumar.loop.scorers.repeat import RepeatedScorer
 from jumar.loop.scorers.reports import JUNIT
@@ -25,7 +25,6 @@ from jumar.model.protocols import Scorer
 __all__ = [
     "BUILTIN_SCORERS",
     "Builtin",
-    "CallableScorer",
     "ChecksScorer",
     "CommandScorer",
     "ExitScorer",

@@ -1,15 +1,12 @@
-"""``python``: a function that returns a score, in a child process or, for programs, in this one."""
+"""``python``: a function that returns a score, in a child process."""
 
 from __future__ import annotations
-
-import time
-from collections.abc import Callable
 
 from jumar.loop.scorers.base import Builtin, Options, ScorerRuntime, broken, reading
 from jumar.model.protocols import Scorer, StepContext
 from jumar.model.records import ScoreReading
-from jumar.processes.functions import ask, check_reference, log_exception
-from jumar.processes.values import ScoreValue, as_score
+from jumar.processes.functions import ask, check_reference
+from jumar.processes.values import ScoreValue
 from jumar.processes.written_files import log_name
 
 
@@ -42,28 +39,6 @@ class PythonScorer:
         if answer.value is None:
             return broken(self.dimension, self._reference, answer.error or "it gave no answer", seconds=seconds)
         return reading(self.dimension, self._reference, ScoreValue(**answer.value), seconds=seconds)
-
-
-class CallableScorer:
-    """Calls ``function`` in this process: for loops that are part of a Python program.
-
-    It cannot be timed out. What it may return is what :class:`PythonScorer` says.
-    """
-
-    def __init__(self, dimension: str, function: Callable[[StepContext], object]) -> None:
-        self.dimension = dimension
-        self._function = function
-        self._name = getattr(function, "__name__", type(function).__name__)
-
-    def score(self, context: StepContext) -> ScoreReading:
-        """Call the function once. A traceback goes to the log only."""
-        began = time.monotonic()
-        try:
-            value = as_score(self._function(context))
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever somebody's function may raise
-            why = log_exception(error, context.log_directory / log_name("score", f"{self.dimension} {self._name}"))
-            return broken(self.dimension, self._name, why, seconds=time.monotonic() - began)
-        return reading(self.dimension, self._name, value, seconds=time.monotonic() - began)
 
 
 def _build(dimension: str, options: Options, runtime: ScorerRuntime) -> Scorer:
