@@ -1,6 +1,9 @@
-"""What people read of a loop: one read model, and its renderings as markdown, CSV, JSON, HTML and JUnit; the views; diffs.
+"""What people read of a loop. Reads records, decisions and events, and nothing else; import the modules by name.
 
-Reads records and decisions, and nothing else. Import the modules by name: only :mod:`jumar.loop.report.page` needs a library.
+The read models: :class:`~jumar.loop.report.read.LoopReport` is a loop as its records have it, and
+:class:`~jumar.loop.report.status.LoopStatus` a loop as it is now, which ``observer`` makes without a lock, again and again.
+``rows``, ``reasons``, ``advice``, ``spending``, ``judged`` and ``diff`` say in words what follows from them; ``page``, ``export``,
+``plot``, ``frame`` and ``ending`` are renderings; ``views`` are the files beside the records. Only ``page`` needs a library.
 """
 
 from __future__ import annotations
