@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache, cached_property
 from itertools import product
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from jumar.errors import ScoreError, StrategyError
 from jumar.topk.contract import (
@@ -236,33 +236,48 @@ class RuleStrategy(SelectionStrategy):
             and on_invalid == "raise"
             and self.scale != "distance"
         ):
-            return self._plain(items, scores, max_k, min_k)
-        ready = _ready(self.scale, items, scores, (max_k, min_k), assume_sorted=assume_sorted, on_invalid=on_invalid, ties=ties)
-        if not ready.scores:
-            return SelectionResult([], 0.0, self.NAME, _with_dropped(self.nothing(), ready.dropped))
-        return self._selected(ready, ties)
+            return self._result(items, scores, max_k, min_k, "split")
+        max_k, min_k = check_limits(max_k, min_k)
+        check_modes(ties, on_invalid)
+        places, values = self._read(scores, assume_sorted=assume_sorted, drop=on_invalid == "drop")
+        if places:
+            result = self._result([items[place] for place in places], values, max_k, min_k, ties)
+        else:
+            result = SelectionResult[T]([], 0.0, self.NAME, self.nothing())
+        if len(places) < len(scores):
+            result.metadata = {**result.metadata, "dropped": len(scores) - len(places)}
+        return result
 
-    def _plain(self, items: list[ScoredItem[T]], scores: list[float], max_k: int, min_k: int) -> SelectionResult[T]:
-        """Return the result where scores and limits are as they should be and ties are split; there are scores."""
+    def _read(self, given: list[Any], *, assume_sorted: bool, drop: bool) -> tuple[list[int], list[float]]:
+        """Return the places of the scores that count, in their order, and these scores: finite, descending, distances negated."""
+        found = read_scores(given)
+        check_sizes(found)
+        places = [position for position, score in enumerate(found) if score - score == 0.0]
+        if len(places) < len(found) and not drop:
+            bad = next(position for position, score in enumerate(found) if score - score != 0.0)
+            raise ScoreError(f"the score at position {bad} is {found[bad]!r}: scores are finite, or pass on_invalid='drop'")
+        if self.scale == "distance":
+            found = [-score for score in found]
+        if not assume_sorted:
+            places.sort(key=found.__getitem__, reverse=True)
+        values = [found[position] for position in places]
+        if assume_sorted:
+            raise_unsorted(values, negated=self.scale == "distance", positions=places)
+        return places, values
+
+    def _result(self, items: list[ScoredItem[T]], scores: list[float], max_k: int, min_k: int, ties: Ties) -> SelectionResult[T]:
+        """Return the result where scores and limits are as they should be; there are scores."""
         kept, metadata = self.cut(scores, max_k, min_k)
         if not min_k <= kept <= max_k or kept > len(scores):
             kept = min(max(min(kept, max_k), min_k), len(scores))
-        cutoff = float(scores[kept - 1]) if kept else 0.0
-        return SelectionResult(items[:kept], cutoff, self.NAME, metadata, (self, scores, max_k, min_k, "split"))
+        if ties == "keep":
+            while 0 < kept < min(max_k, len(scores)) and scores[kept] == scores[kept - 1]:
+                kept += 1
+        cutoff = self._as_given(scores[kept - 1]) if kept else 0.0
+        return SelectionResult(items[:kept], cutoff, self.NAME, metadata, (self, scores, max_k, min_k, ties))
 
-    def _selected(self, ready: _Ready[T], ties: Ties) -> SelectionResult[T]:
-        scores, max_k, min_k = ready.scores, ready.max_k, ready.min_k
-        positions, metadata = self._positions(scores, max_k, min_k, ties)
-        worst = scores[positions[-1]] if positions else 0.0
-        cutoff = float(-worst if self.scale == "distance" and positions else worst)
-        selected = [ready.items[position] for position in positions]
-        basis = (self, scores, max_k, min_k, ties, positions)
-        return SelectionResult(selected, cutoff, self.NAME, _with_dropped(metadata, ready.dropped), basis)
-
-    def _positions(self, scores: list[float], max_k: int, min_k: int, ties: Ties) -> tuple[Sequence[int], dict[str, Any]]:
-        kept, metadata = self.cut(scores, max_k, min_k)
-        kept = min(max(min(kept, max_k), min_k), len(scores))
-        return range(_with_ties(scores, kept, max_k) if ties == "keep" else kept), metadata
+    def _as_given(self, score: float) -> float:
+        return float(-score if self.scale == "distance" else score)
 
 
 class PositionStrategy(RuleStrategy):
@@ -279,55 +294,13 @@ class PositionStrategy(RuleStrategy):
         positions, metadata = self.pick(scores, max_k, min_k)
         return len(positions), metadata
 
-    def _plain(self, items: list[ScoredItem[T]], scores: list[float], max_k: int, min_k: int) -> SelectionResult[T]:
+    def _result(self, items: list[ScoredItem[T]], scores: list[float], max_k: int, min_k: int, ties: Ties) -> SelectionResult[T]:
         positions, metadata = self.pick(scores, max_k, min_k)
-        cutoff = float(scores[positions[-1]]) if positions else 0.0
+        if ties == "keep":
+            positions = _positions_with_ties(scores, positions, max_k)
+        cutoff = self._as_given(scores[positions[-1]]) if positions else 0.0
         chosen = [items[position] for position in positions]
-        return SelectionResult(chosen, cutoff, self.NAME, metadata, (self, scores, max_k, min_k, "split", positions))
-
-    def _positions(self, scores: list[float], max_k: int, min_k: int, ties: Ties) -> tuple[Sequence[int], dict[str, Any]]:
-        positions, metadata = self.pick(scores, max_k, min_k)
-        return _positions_with_ties(scores, positions, max_k) if ties == "keep" else positions, metadata
-
-
-class _Ready(NamedTuple, Generic[T]):
-    """What the slow way of reading found: finite scores, descending (distances negated), and the items in their order."""
-
-    items: list[ScoredItem[T]]
-    scores: list[float]
-    max_k: int
-    min_k: int
-    dropped: int
-
-
-def _ready(
-    scale: Scale,
-    items: Sequence[ScoredItem[T]],
-    scores: list[Any],
-    limits: tuple[int, int],
-    *,
-    assume_sorted: bool,
-    on_invalid: OnInvalid,
-    ties: Ties,
-) -> _Ready[T]:
-    """Return items and scores after everything that the quick look could not decide: types, limits, dropping, sorting."""
-    max_k, min_k = check_limits(*limits)
-    check_modes(ties, on_invalid)
-    found = read_scores(scores)
-    check_sizes(found)
-    finite = [position for position, score in enumerate(found) if score - score == 0.0]
-    dropped = len(found) - len(finite)
-    if dropped and on_invalid == "raise":
-        bad = next(position for position, score in enumerate(found) if score - score != 0.0)
-        raise ScoreError(f"the score at position {bad} is {found[bad]!r}: scores are finite, or pass on_invalid='drop'")
-    if scale == "distance":
-        found = [-score for score in found]
-    if not assume_sorted:
-        finite.sort(key=found.__getitem__, reverse=True)
-    kept = [found[position] for position in finite]
-    if assume_sorted:
-        raise_unsorted(kept, negated=scale == "distance", positions=finite)
-    return _Ready([items[position] for position in finite], kept, max_k, min_k, dropped)
+        return SelectionResult(chosen, cutoff, self.NAME, metadata, (self, scores, max_k, min_k, ties, positions))
 
 
 def _no_item(items: Sequence[Any]) -> TypeError:
@@ -337,14 +310,6 @@ def _no_item(items: Sequence[Any]) -> TypeError:
         f"the item at position {position} is {shown(found)}: give ScoredItem(item, score), best first; `select_batch` takes "
         "scores without items"
     )
-
-
-def _with_ties(scores: list[float], kept: int, max_k: int) -> int:
-    """Return how many are kept when those that tie with the last one are kept too, up to ``max_k``."""
-    most = min(max_k, len(scores))
-    while 0 < kept < most and scores[kept] == scores[kept - 1]:
-        kept += 1
-    return kept
 
 
 def _positions_with_ties(scores: list[float], positions: list[int], max_k: int) -> list[int]:
@@ -357,7 +322,3 @@ def _positions_with_ties(scores: list[float], positions: list[int], max_k: int) 
         if score in values:
             chosen.add(position)
     return sorted(chosen)
-
-
-def _with_dropped(metadata: dict[str, Any], dropped: int) -> dict[str, Any]:
-    return {**metadata, "dropped": dropped} if dropped else metadata

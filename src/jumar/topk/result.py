@@ -7,8 +7,9 @@ hashes it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from jumar.core.text import plural
@@ -35,14 +36,13 @@ class CutEvidence(NamedTuple):
 
     ``rule`` is a sentence for people. ``values[k]`` is how much speaks for keeping exactly ``k``, in the rule's own unit; more is
     stronger. ``threshold`` is what it is compared with, None where the largest wins; ``at_least`` says that everything from the
-    threshold up is kept, instead of cutting at the first above it. ``kept_by_rule`` is the rule's number before the clamp.
+    threshold up is kept, instead of cutting at the first above it.
     """
 
     rule: str
-    unit: str
-    values: dict[int, float]
+    unit: str = ""
+    values: Mapping[int, float] = MappingProxyType({})
     threshold: float | None = None
-    kept_by_rule: int | None = None
     at_least: bool = False
 
 

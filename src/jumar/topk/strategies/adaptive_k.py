@@ -98,10 +98,10 @@ class AdaptiveKSelectionStrategy(RuleStrategy):
         valid = min(count_valid(scores, self.floor), max_k)
         if valid <= max(min_k, 1):
             return None
-        kept, metadata = self.cut(scores, max_k, min_k)
+        _, metadata = self.cut(scores, max_k, min_k)
         gaps = {k: scores[k - 1] - scores[k] for k in range(max(min_k, 1), valid)}
         limit = float(metadata["mean_drop"]) * self.alpha
-        return CutEvidence(f"the first gap above {self.alpha:g} × the mean gap", "gap", gaps, limit, kept)
+        return CutEvidence(f"the first gap above {self.alpha:g} × the mean gap", "gap", gaps, limit)
 
     @classmethod
     def search_space(cls, seen: SeenScores) -> list[dict[str, Any]]:

@@ -99,10 +99,9 @@ class ClusterSelectionStrategy(PositionStrategy):
 
     def evidence(self, scores: list[float], max_k: int, min_k: int) -> CutEvidence:
         """Return the rule: there is no runner-up, because what is kept need not be the first ones."""
-        positions, metadata = self.pick(scores, max_k, min_k)
-        groups = metadata["num_clusters"]
+        groups = self.pick(scores, max_k, min_k)[1]["num_clusters"]
         rule = f"the best {self.top_per_cluster} of each of {groups} cluster{'s' * (groups != 1)} (gaps up to {self.eps:g})"
-        return CutEvidence(rule, "", {}, None, len(positions))
+        return CutEvidence(rule)
 
     @classmethod
     def search_space(cls, seen: SeenScores) -> list[dict[str, Any]]:

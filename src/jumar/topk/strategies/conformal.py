@@ -55,12 +55,8 @@ class ConformalSelectionStrategy(RuleStrategy):
     def cut(self, scores: list[float], max_k: int, min_k: int) -> tuple[int, dict[str, Any]]:  # noqa: ARG002
         """Return how many reach the threshold; ``calibrated`` and ``truncated`` say what the promise is worth."""
         kept = count_valid(scores, self.limit(scores[0]))
-        return kept, {
-            "threshold": self.threshold,
-            "recall": self.recall,
-            "calibrated": self.threshold is not None,
-            "truncated": kept > max_k,
-        }
+        fitted = {"threshold": self.threshold, "recall": self.recall, "calibrated": self.threshold is not None}
+        return kept, {**fitted, "truncated": kept > max_k}
 
     def keep_many(self, table: Floats, max_k: int, min_k: int) -> BatchCuts:  # noqa: ARG002
         """Return how many reach the threshold, of each query; all where there is none."""
@@ -73,11 +69,9 @@ class ConformalSelectionStrategy(RuleStrategy):
         top = table[0]
         return BatchCuts(tally(table >= np.where(top > 0, self.threshold * top, -np.inf)))
 
-    def evidence(self, scores: list[float], max_k: int, min_k: int) -> CutEvidence:
+    def evidence(self, scores: list[float], max_k: int, min_k: int) -> CutEvidence:  # noqa: ARG002
         """Return the score of the last kept item, for each cut."""
-        kept, _ = self.cut(scores, max_k, min_k)
-        values = dict(enumerate(scores[:max_k], 1))
         if self.threshold is None:
-            return CutEvidence("not calibrated: everything up to max_k", "", {}, None, kept)
+            return CutEvidence("not calibrated: everything up to max_k")
         rule = f"scores of at least {self.threshold:g}{' × the best' * (self.on == 'ratio')}, for a recall of {self.recall:g}"
-        return CutEvidence(rule, "score", values, self.limit(scores[0]), kept, at_least=True)
+        return CutEvidence(rule, "score", dict(enumerate(scores[:max_k], 1)), self.limit(scores[0]), at_least=True)

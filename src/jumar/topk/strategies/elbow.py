@@ -74,10 +74,8 @@ class ElbowSelectionStrategy(RuleStrategy):
         """Return the relative drop after each rank."""
         pairs = pairwise(scores[:max_k])
         drops = {k: (before - after) / before for k, (before, after) in enumerate(pairs, 1) if k >= min_k and before > 0}
-        kept, _ = self.cut(scores, max_k, min_k)
-        return CutEvidence(
-            f"the first drop above {self.drop_threshold:g} of the score before", "relative drop", drops, self.drop_threshold, kept
-        )
+        rule = f"the first drop above {self.drop_threshold:g} of the score before"
+        return CutEvidence(rule, "relative drop", drops, self.drop_threshold)
 
     @classmethod
     def search_space(cls, seen: SeenScores) -> list[dict[str, Any]]:

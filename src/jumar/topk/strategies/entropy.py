@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -27,9 +26,9 @@ class BandedStrategy(RuleStrategy):
     high_entropy_k: int
 
     @property
-    @abstractmethod
     def bounds(self) -> tuple[float, float]:
-        """Where the second band and the third begin."""
+        """Where the second band and the third begin: 1 and 2 nats."""
+        return 1.0, 2.0
 
     def _check(self) -> None:
         sizes = (self.low_entropy_k, self.medium_entropy_k, self.high_entropy_k)
@@ -38,6 +37,18 @@ class BandedStrategy(RuleStrategy):
                 f"low_entropy_k, medium_entropy_k and high_entropy_k are {sizes[0]}, {sizes[1]} and {sizes[2]}: "
                 "less certain queries get as many items or more, so low ≤ medium ≤ high"
             )
+
+    def size_of(self, value: float, least: int, most: int) -> tuple[int, dict[str, Any]]:
+        """Return the size that belongs to the measure, within ``least`` and ``most``, and the metadata."""
+        low, high = self.bounds
+        if value < low:
+            target, confidence = self.low_entropy_k, "high"
+        elif value < high:
+            target, confidence = self.medium_entropy_k, "medium"
+        else:
+            target, confidence = self.high_entropy_k, "low"
+        target = max(least, min(target, most))
+        return target, {"entropy": value, "target_k": target, "confidence": confidence}
 
     def many_of(self, value: Floats, valid: Counts, sure: Bools, min_k: int) -> BatchCuts:
         """Return the size that belongs to the measure of each query, at most its ``valid`` items; near a bound it is not sure."""
@@ -66,7 +77,7 @@ class BandedStrategy(RuleStrategy):
         if kept in near and others:  # where several sizes come to the same, only a bound to another one counts
             near[kept] = -max(others)
         sizes = f"below {low:g} keeps {self.low_entropy_k}, below {high:g} {self.medium_entropy_k}, else {self.high_entropy_k}"
-        return CutEvidence(f"{measure} of {value:.3f}; {sizes}", "distance from the bound", near, 0.0, kept)
+        return CutEvidence(f"{measure} of {value:.3f}; {sizes}", "distance from the bound", near, 0.0)
 
 
 @dataclass(frozen=True)
@@ -81,18 +92,12 @@ class EntropySelectionStrategy(BandedStrategy):
 
     NAME: ClassVar[str] = "entropy"
     SCALES: ClassVar[tuple[Scale, ...]] = ("similarity", "bm25", "rrf")
-    BOUNDS: ClassVar[tuple[float, float]] = (1.0, 2.0)
 
     low_entropy_k: int = size_field(3, "Items below 1 nat")
     medium_entropy_k: int = size_field(5, "Items from 1 to 2 nats")
     high_entropy_k: int = size_field(10, "Items from 2 nats up")
     min_score: float | None = score_field(SimilarityDefault(0.3), "Absolute minimum score")
     scale: Scale = "similarity"
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """1 and 2 nats."""
-        return self.BOUNDS
 
     def cut(self, scores: list[float], max_k: int, min_k: int) -> tuple[int, dict[str, Any]]:
         """Return the number that belongs to the entropy, ``entropy``, ``target_k`` and ``confidence``."""
@@ -102,17 +107,8 @@ class EntropySelectionStrategy(BandedStrategy):
             valid = min(min_k, len(scores))
         if not valid:
             return 0, {"entropy": 0.0}
-        entropy = entropy_of(scores[: min(valid, max_k)])
-        low, high = self.BOUNDS
-        if entropy < low:
-            target, confidence = self.low_entropy_k, "high"
-        elif entropy < high:
-            target, confidence = self.medium_entropy_k, "medium"
-        else:
-            target, confidence = self.high_entropy_k, "low"
-        if target > valid or target > max_k or target < min_k:
-            target = max(min_k, min(target, valid, max_k))
-        return target, {"entropy": entropy, "target_k": target, "confidence": confidence}
+        valid = min(valid, max_k)
+        return self.size_of(entropy_of(scores[:valid]), min_k, valid)
 
     def keep_many(self, table: Floats, max_k: int, min_k: int) -> BatchCuts:  # noqa: ARG002
         """Return the number that belongs to the entropy of each query."""

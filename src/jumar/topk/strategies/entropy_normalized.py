@@ -52,15 +52,7 @@ class NormalizedEntropySelectionStrategy(BandedStrategy):
         valid = min(count_valid(scores, self.floor), max_k)
         if valid <= min_k:
             return valid, {"reason": "below_min_k"}
-        value = evenness(scores, valid)
-        if value < self.low:
-            target, confidence = self.low_entropy_k, "high"
-        elif value < self.high:
-            target, confidence = self.medium_entropy_k, "medium"
-        else:
-            target, confidence = self.high_entropy_k, "low"
-        target = max(min_k, min(target, valid))
-        return target, {"entropy": value, "target_k": target, "confidence": confidence}
+        return self.size_of(evenness(scores, valid), min_k, valid)
 
     def keep_many(self, table: Floats, max_k: int, min_k: int) -> BatchCuts:  # noqa: ARG002
         """Return the number that belongs to the evenness of each query."""

@@ -99,11 +99,10 @@ class ExpectedF1SelectionStrategy(RuleStrategy):
             np.copyto(best, value, where=better)
         return BatchCuts(counts, ~(best - second > 1e-9 * best) & (valid > 0))
 
-    def evidence(self, scores: list[float], max_k: int, min_k: int) -> CutEvidence:
+    def evidence(self, scores: list[float], max_k: int, min_k: int) -> CutEvidence:  # noqa: ARG002
         """Return the expected F for each cut."""
         values = self.expected(scores, min(count_valid(scores, self.floor), max_k))
-        kept, _ = self.cut(scores, max_k, min_k)
-        return CutEvidence("the largest expected F1", "expected F1", dict(enumerate(values, 1)), None, kept)
+        return CutEvidence("the largest expected F1", "expected F1", dict(enumerate(values, 1)))
 
 
 def _logistic(value: float) -> float:

@@ -42,9 +42,9 @@ class FixedKSelectionStrategy(RuleStrategy):
 
         return BatchCuts(np.minimum(at_least(table, self.floor), self.k))
 
-    def evidence(self, scores: list[float], max_k: int, min_k: int) -> CutEvidence:
+    def evidence(self, scores: list[float], max_k: int, min_k: int) -> CutEvidence:  # noqa: ARG002
         """Return nothing but the rule: there is no runner-up to a fixed number."""
-        return CutEvidence(f"always {self.k}", "", {}, None, self.cut(scores, max_k, min_k)[0])
+        return CutEvidence(f"always {self.k}")
 
     @classmethod
     def search_space(cls, seen: SeenScores) -> list[dict[str, Any]]:

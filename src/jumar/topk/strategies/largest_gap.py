@@ -73,12 +73,11 @@ class LargestGapSelectionStrategy(RuleStrategy):
 
     def evidence(self, scores: list[float], max_k: int, min_k: int) -> CutEvidence | None:
         """Return the gap after each rank."""
-        kept, metadata = self.cut(scores, max_k, min_k)
-        if metadata.get("reason") == "weak_top":
-            return CutEvidence(f"the best score is below min_top {self.min_top:g}", "", {}, None, kept)
+        if self.cut(scores, max_k, min_k)[1].get("reason") == "weak_top":
+            return CutEvidence(f"the best score is below min_top {self.min_top:g}")
         valid = min(count_valid(scores, self.floor), max_k)
         gaps = {k: scores[k - 1] - scores[k] for k in range(1, valid)}
-        return CutEvidence("the largest gap", "gap", gaps, None, kept)
+        return CutEvidence("the largest gap", "gap", gaps)
 
     @classmethod
     def search_space(cls, seen: SeenScores) -> list[dict[str, Any]]:

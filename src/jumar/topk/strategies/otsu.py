@@ -63,15 +63,14 @@ class OtsuSelectionStrategy(RuleStrategy):
                 np.copyto(best, value, where=better)
         return BatchCuts(counts)
 
-    def evidence(self, scores: list[float], max_k: int, min_k: int) -> CutEvidence | None:
+    def evidence(self, scores: list[float], max_k: int, min_k: int) -> CutEvidence | None:  # noqa: ARG002
         """Return the variance between the groups for each cut, as a share of the whole."""
         valid = min(count_valid(scores, self.floor), max_k)
         if valid < 2:
             return None
         values, total = separations(scores, valid)
-        kept, _ = self.cut(scores, max_k, min_k)
         shares = {k: value / (total or 1.0) for k, value in enumerate(values, 1)}
-        return CutEvidence("the break that explains most of the variance", "share of variance", shares, None, kept)
+        return CutEvidence("the break that explains most of the variance", "share of variance", shares)
 
     @classmethod
     def search_space(cls, seen: SeenScores) -> list[dict[str, Any]]:

@@ -50,18 +50,16 @@ class RatioToTopSelectionStrategy(RuleStrategy):
         counts[table[0] <= 0] = min_k
         return BatchCuts(counts)
 
-    def evidence(self, scores: list[float], max_k: int, min_k: int) -> CutEvidence:
+    def evidence(self, scores: list[float], max_k: int, min_k: int) -> CutEvidence:  # noqa: ARG002
         """Return the share of the best score that the last kept item has, for each cut."""
         top = scores[0]
         shares = {k: score / top for k, score in enumerate(scores[:max_k], 1)} if top > 0 else {}
-        kept, _ = self.cut(scores, max_k, min_k)
         if top > 0 and self.min_score is not None and self.min_score > self.ratio * top:
             values = dict(enumerate(scores[:max_k], 1))
             rule = f"scores of at least min_score {self.min_score:g}, more than {self.ratio:g} × the best"
-            return CutEvidence(rule, "score", values, self.min_score, kept, at_least=True)
-        return CutEvidence(
-            f"scores of at least {self.ratio:g} × the best", "share of the best score", shares, self.ratio, kept, at_least=True
-        )
+            return CutEvidence(rule, "score", values, self.min_score, at_least=True)
+        rule = f"scores of at least {self.ratio:g} × the best"
+        return CutEvidence(rule, "share of the best score", shares, self.ratio, at_least=True)
 
     @classmethod
     def search_space(cls, seen: SeenScores) -> list[dict[str, Any]]:

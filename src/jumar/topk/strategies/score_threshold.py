@@ -47,12 +47,11 @@ class ScoreThresholdSelectionStrategy(RuleStrategy):
 
         return BatchCuts(at_least(table, self.lowest))
 
-    def evidence(self, scores: list[float], max_k: int, min_k: int) -> CutEvidence:
+    def evidence(self, scores: list[float], max_k: int, min_k: int) -> CutEvidence:  # noqa: ARG002
         """Return the score of the last kept item, for each cut."""
-        kept, _ = self.cut(scores, max_k, min_k)
         word = "at most" if self.scale == "distance" else "at least"
         values = dict(enumerate(scores[:max_k], 1))
-        return CutEvidence(f"scores of {word} {self.threshold:g}", "score", values, self.lowest, kept, at_least=True)
+        return CutEvidence(f"scores of {word} {self.threshold:g}", "score", values, self.lowest, at_least=True)
 
     @classmethod
     def search_space(cls, seen: SeenScores) -> list[dict[str, Any]]:
