@@ -18,9 +18,9 @@ from timing import Row, milliseconds
 
 from jumar.cases.chain import run_chain
 from jumar.cases.records import CaseEnded, CaseEvent, CaseLimits
+from jumar.cases.run_store import CaseSource
 from jumar.cases.settings import ChainSettings, DryRun
 from jumar.cases.steps import DRY_STEPS
-from jumar.cases.store.run_store import CaseSource
 from jumar.model.ordering import parse_order
 from jumar.model.pipeline import DEFAULT_KEYS, Step
 from jumar.processes.control import StopSwitch

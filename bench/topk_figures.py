@@ -10,10 +10,9 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from jumar.topk.files.rankings import read_runs
+from jumar.topk.rankings import read_runs
 from jumar.topk.strategies.fixed_k import FixedKSelectionStrategy
-from jumar.topk.tuning.comparison import compare
-from jumar.topk.tuning.metrics import Estimate
+from jumar.topk.tuning.metrics import Estimate, compare
 from jumar.topk.tuning.tune import Tuning, tune
 
 RUNS = {"Cranfield": "cranfield_minilm.jsonl", "Vaswani": "vaswani_minilm.jsonl", "CLINC150": "clinc_minilm.jsonl"}

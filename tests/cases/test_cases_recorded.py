@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jumar.cases.store.recorded import RecordedCase, read_recording
+from jumar.cases.recorded import RecordedCase, read_recording
 from jumar.errors import ConfigError, NotFoundError
 from jumar.model.pipeline import DEFAULT_DIFF, DEFAULT_ROLES
 

@@ -13,9 +13,9 @@ import pytest
 
 from jumar.cases.config import CaseLoopConfig, chain_settings
 from jumar.cases.records import CaseLimits
+from jumar.cases.run_store import CaseSource
 from jumar.cases.settings import ChainSettings, DryRun, check_chain, read_case_file
 from jumar.cases.steps import DRY_STEPS, dry_scores, fill_words, parse_scores
-from jumar.cases.store.run_store import CaseSource
 from jumar.errors import ConfigError
 from jumar.model.ordering import parse_order
 from jumar.model.pipeline import DEFAULT_ROLES, CaseStepContext, Role, Step

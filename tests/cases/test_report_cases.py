@@ -16,7 +16,7 @@ from report_samples import HOSTILE
 
 from jumar.cases.ranking import rank_case
 from jumar.cases.records import CaseIteration, CaseStatus, StepRecord
-from jumar.cases.report.read import (
+from jumar.cases.report import (
     CaseReport,
     ChainReport,
     Handover,
@@ -299,7 +299,7 @@ def test_reading_writes_nothing():
 
 
 def make_run_again():
-    from jumar.cases.store.run_store import RunReader
+    from jumar.cases.run_store import RunReader
 
     return RunReader(Path(".jumar/runs/run_r"))
 

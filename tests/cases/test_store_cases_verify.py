@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from cases_kit import POISONED, add_iteration, finish, make_run
 
-from jumar.cases.store.run_store import RunStore
-from jumar.cases.store.trust import RunTrust
-from jumar.cases.store.verify import verify_run
+from jumar.cases.layout import RunTrust
+from jumar.cases.run_store import RunStore
+from jumar.cases.verify import verify_run
 from jumar.core import files, leftovers
 from jumar.errors import NotFoundError
 
@@ -364,7 +364,7 @@ def test_a_file_that_may_not_be_read(run: RunStore, monkeypatch: pytest.MonkeyPa
             raise PermissionError(errno.EACCES, "no")
         return files.sha256_file(path)
 
-    monkeypatch.setattr("jumar.cases.store.verify.files", SimpleNamespace(**(vars(files) | {"sha256_file": refuse})))
+    monkeypatch.setattr("jumar.cases.verify.files", SimpleNamespace(**(vars(files) | {"sha256_file": refuse})))
     assert [("inputs/prompt_case_01.txt", "cannot be read: Permission denied")] == found()
 
 

@@ -14,8 +14,8 @@ import pytest
 from commands import CONTROL, call
 
 from jumar.cli.table import GROUPS, render_help
-from jumar.topk.files.settings import load_retrieval
-from jumar.topk.registry import STRATEGIES, create_selection_strategy
+from jumar.topk.settings import load_retrieval
+from jumar.topk.strategies import STRATEGIES, create_selection_strategy
 
 PROBLEM = {"query_id": "return", "scores": [0.92, 0.89, 0.71, 0.45, 0.42]}
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from commands import call
 
-from jumar.topk.files.rankings import read_runs
+from jumar.topk.rankings import read_runs
 from jumar.topk.tuning.calibrate import calibrate_conformal, realised_recall
 from jumar.topk.tuning.tune import tune
 

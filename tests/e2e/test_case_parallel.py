@@ -27,9 +27,9 @@ from pipelines import RUN, before_steps, calls, facts, write_pipeline
 
 from jumar.cases.chain import run_chain
 from jumar.cases.config import CaseLoopConfig, chain_settings
-from jumar.cases.store.layout import CasePaths
-from jumar.cases.store.run_store import RunReader
-from jumar.cases.store.verify import verify_run
+from jumar.cases.layout import CasePaths
+from jumar.cases.run_store import RunReader
+from jumar.cases.verify import verify_run
 from jumar.core.lock import LoopLock
 from jumar.errors import JumarError
 from jumar.model.pipeline import Step

@@ -29,8 +29,8 @@ from faults import KINDS, Ended, Fault, Runner, can_trace, chosen
 from loops import jumar
 from pipelines import RUN, before_steps, calls, facts, write_pipeline
 
-from jumar.cases.store.run_store import RunReader
-from jumar.cases.store.verify import verify_run
+from jumar.cases.run_store import RunReader
+from jumar.cases.verify import verify_run
 
 SAMPLE = 10
 SCORES = {1: [(6, 6, 6), (8, 7, 6), (3, 4, 2)], 2: [(5, 5, 5), (5, 5, 5), (5, 4, 5)]}

@@ -21,8 +21,8 @@ from pipelines import AGENT, AUGMENT, FEEDBACK, JUDGE, RUN, before_steps, calls,
 from steps_kit import is_gone
 
 from jumar.cases.records import CaseIteration
-from jumar.cases.store.run_store import RunReader
-from jumar.cases.store.verify import verify_run
+from jumar.cases.run_store import RunReader
+from jumar.cases.verify import verify_run
 
 GOOD = (6, 6, 6)
 

@@ -13,8 +13,8 @@ import pytest
 from loops import jumar
 from pipelines import RUN, before_steps, calls, write_pipeline
 
-from jumar.cases.store.run_store import RunReader
-from jumar.cases.store.verify import verify_run
+from jumar.cases.run_store import RunReader
+from jumar.cases.verify import verify_run
 
 SCORES = [(3, 3, 3)] * 3
 # What each attack does, in Python with: case and making (directories of the case and the iteration), number, mine (a person's).

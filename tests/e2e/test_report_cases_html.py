@@ -9,7 +9,7 @@ from browser_page import Opened
 from cases_kit import POISONED, make_run
 from report_samples import HOSTILE
 
-from jumar.cases.report.read import load_run
+from jumar.cases.report import load_run
 from jumar.cases.report.render import render_html
 
 ALL_STATES: dict[int, list[Any]] = {**POISONED, 3: ["exit 1", None, (5, 5, 5)], 4: [(6, 6, 6)], 5: []}

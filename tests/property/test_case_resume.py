@@ -19,9 +19,9 @@ from pipelines import facts
 
 from jumar.cases.chain import run_chain
 from jumar.cases.records import CaseLimits
+from jumar.cases.run_store import CaseSource, RunReader
 from jumar.cases.settings import ChainSettings
-from jumar.cases.store.run_store import CaseSource, RunReader
-from jumar.cases.store.verify import verify_run
+from jumar.cases.verify import verify_run
 from jumar.model.ordering import parse_order
 from jumar.model.pipeline import CaseStepContext, Step
 from jumar.processes.control import StopSwitch

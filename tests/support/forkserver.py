@@ -67,7 +67,7 @@ def main() -> None:
             "jumar.app.run_cases",
             "jumar.app.evaluate",
             "jumar.app.config.load",
-            "jumar.cases.store.verify",
+            "jumar.cases.verify",
             "jmespath",
             "sqlite3",
         ),

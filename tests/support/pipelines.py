@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jumar.cases.store.run_store import RunReader
+from jumar.cases.run_store import RunReader
 
 __all__ = ["AGENT", "AUGMENT", "FEEDBACK", "JUDGE", "RUN", "before_steps", "calls", "facts", "judged", "write_pipeline"]
 

@@ -19,8 +19,8 @@ from jumar.topk.batch import BatchCuts
 from jumar.topk.retrieval import JsonFormatter, retrieve_sync
 from jumar.topk.strategies.clustering import ClusterSelectionStrategy
 from jumar.topk.strategies.conformal import ConformalSelectionStrategy
+from jumar.topk.tuning import LabelledQuery
 from jumar.topk.tuning.calibrate import fit_probabilities
-from jumar.topk.tuning.labelled import LabelledQuery
 from jumar.topk.tuning.tune import space
 from jumar.topk.vector_store import NumpyVectorStore
 

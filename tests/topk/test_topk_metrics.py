@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from jumar.errors import ScoreError, StrategyError
 from jumar.topk.strategies.clustering import ClusterSelectionStrategy
 from jumar.topk.strategies.fixed_k import FixedKSelectionStrategy
-from jumar.topk.tuning.comparison import compare
-from jumar.topk.tuning.labelled import LabelledQuery, labelled
-from jumar.topk.tuning.metrics import METRICS, Estimate, Labels, Resamples, check_metric, choose
+from jumar.topk.tuning import LabelledQuery, labelled
+from jumar.topk.tuning.metrics import METRICS, Estimate, Labels, Resamples, check_metric, choose, compare
 
 
 def query(relevant: str, total: int | None = None, *, name: str = "q", scores: tuple[float, ...] | None = None) -> LabelledQuery:

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from jumar.errors import ConfigError, ExistsError, FormatTooNewError, NotFoundError, ScoreError
-from jumar.topk.files.rankings import read_rankings, read_runs
-from jumar.topk.files.selection_file import check_replaceable, read_selection, render_selection
-from jumar.topk.files.settings import SELECTIONS, Selection, load_retrieval
-from jumar.topk.registry import STRATEGIES, create_selection_strategy
-from jumar.topk.tuning.labelled import LabelledQuery
+from jumar.topk.rankings import read_rankings, read_runs
+from jumar.topk.selection_file import check_replaceable, read_selection, render_selection
+from jumar.topk.settings import SELECTIONS, Selection, load_retrieval
+from jumar.topk.strategies import STRATEGIES, create_selection_strategy
+from jumar.topk.tuning import LabelledQuery
 
 LINE = '{"query_id": "a", "scores": [0.9, 0.5], "relevant": [1, 0], "relevant_total": 3}\n'
 RUN = "a Q0 d1 1 0.9 x\na Q0 d2 2 0.5 x\na Q0 d3 3 0.5 x\nb Q0 d1 1 0.7 x\nunjudged Q0 d1 1 0.7 x\n"

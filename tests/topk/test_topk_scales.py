@@ -24,9 +24,9 @@ from jumar.topk import (
 )
 from jumar.topk.config import CONFIGS
 from jumar.topk.contract import SCALES
-from jumar.topk.files.selection_file import read_selection, render_selection
-from jumar.topk.files.settings import Selection, load_retrieval, plain_value
 from jumar.topk.result import SelectionResult
+from jumar.topk.selection_file import read_selection, render_selection
+from jumar.topk.settings import Selection, load_retrieval, plain_value
 
 FUSED = [0.0328, 0.0323, 0.0164, 0.0161, 0.0159]
 OTHERS = [scale for scale in SCALES if scale != "similarity"]

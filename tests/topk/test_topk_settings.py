@@ -21,7 +21,7 @@ from jumar.topk.config import (
     RetrievalConfig,
     Settings,
 )
-from jumar.topk.files.settings import SettingsWarning, load_retrieval, load_settings
+from jumar.topk.settings import SettingsWarning, load_retrieval, load_settings
 
 SEED = """\
 [pipeline.retrieval]
@@ -446,7 +446,7 @@ def test_the_real_environment_is_read_unless_another_one_is_given(monkeypatch):
 
 def test_a_process_started_with_the_variables_builds_the_strategy():
     code = (
-        "from jumar.topk.files.settings import load_retrieval; from jumar.topk import create_selection_strategy as make\n"
+        "from jumar.topk.settings import load_retrieval; from jumar.topk import create_selection_strategy as make\n"
         "print(make(load_retrieval('default.toml').rule_selection))"
     )
     wrote(SEED)

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 import jumar.topk
 from jumar.errors import ScoreError, StrategyError
-from jumar.topk.files.selection_file import read_selection, render_selection
-from jumar.topk.files.settings import Selection
-from jumar.topk.registry import STRATEGIES
 from jumar.topk.result import Scale
+from jumar.topk.selection_file import read_selection, render_selection
+from jumar.topk.settings import Selection
+from jumar.topk.strategies import STRATEGIES
+from jumar.topk.tuning import LabelledQuery
 from jumar.topk.tuning.calibrate import calibrate_conformal, calibrate_expected_f1, fit_probabilities
-from jumar.topk.tuning.labelled import LabelledQuery
 from jumar.topk.tuning.metrics import Labels
 from jumar.topk.tuning.tune import SIMPLEST_FIRST, Tuning, space, tune
 
@@ -171,7 +171,7 @@ def test_the_functions_are_no_modules_whatever_was_imported():
 @pytest.mark.skipif(not (DATA / "retrieval").is_dir(), reason="the shared data is not here (JUMAR_DATA)")
 @pytest.mark.parametrize("name", ["cranfield", "vaswani", "clinc"])
 def test_on_public_runs_tuning_is_no_worse_than_a_tuned_number(name: str):
-    from jumar.topk.files.rankings import read_runs
+    from jumar.topk.rankings import read_runs
 
     found = tune(read_runs(DATA / "retrieval" / f"{name}_minilm.jsonl"), resamples=500)
     print(f"{name}: {found.strategy.name} {found.quality}, gain over fixed_k {found.gain}")

@@ -18,11 +18,11 @@ from jumar.app.init import AGENT
 from jumar.app.run.request import DEFAULT_ROOT
 from jumar.cases.chain import run_chain
 from jumar.cases.config import new_run_id
+from jumar.cases.layout import list_runs
 from jumar.cases.records import CaseLimits, CaseListener, CaseStop, shown_ranking
+from jumar.cases.run_store import CaseSource, RunReader
 from jumar.cases.settings import ChainSettings, read_case_file
 from jumar.cases.steps import DRY_STEPS, dry_run_of
-from jumar.cases.store.layout import list_runs
-from jumar.cases.store.run_store import CaseSource, RunReader
 from jumar.core.text import escape, nearest
 from jumar.errors import ConfigError, NotFoundError, NothingEvaluatedError, StoreDamagedError
 from jumar.loop.store.layout import prepare_root, runs_directory

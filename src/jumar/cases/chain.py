@@ -14,7 +14,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Protocol
 
+from jumar.cases.case_store import CaseStore
 from jumar.cases.iteration import IterationRunner, tell_told
+from jumar.cases.layout import RunPaths
 from jumar.cases.ranking import case_parent, rank_case, stop_case
 from jumar.cases.records import (
     CaseBest,
@@ -31,11 +33,9 @@ from jumar.cases.records import (
     TieBreak,
     tell,
 )
+from jumar.cases.run_store import RunReader, RunStore, create_run
 from jumar.cases.settings import ChainSettings, check_chain, starting_roles
 from jumar.cases.steps import dry_keys
-from jumar.cases.store.case_store import CaseStore
-from jumar.cases.store.layout import RunPaths
-from jumar.cases.store.run_store import RunReader, RunStore, create_run
 from jumar.core.clock import SystemClock
 from jumar.core.codec import flat
 from jumar.core.text import escape, plural

@@ -13,9 +13,9 @@ from typing import Any, Final, cast, get_args
 
 from jumar.cases.chain import run_chain
 from jumar.cases.records import CaseLimits, CaseListener
+from jumar.cases.run_store import CaseSource
 from jumar.cases.settings import ChainSettings, read_case_file
 from jumar.cases.steps import DRY_STEPS, dry_run_of
-from jumar.cases.store.run_store import CaseSource
 from jumar.core.files import sha256_file
 from jumar.core.record import plain
 from jumar.errors import ConfigError

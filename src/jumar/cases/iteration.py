@@ -9,8 +9,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from jumar.cases.builtins import BUILTINS
-from jumar.cases.judgement import diff_size, read_judgement
+from jumar.cases.case_store import CaseStore, is_as_recorded, role_file
+from jumar.cases.judgement import BUILTINS, diff_size, read_judgement
+from jumar.cases.recorded import unusable
 from jumar.cases.records import (
     CaseInputs,
     CaseIteration,
@@ -24,8 +25,6 @@ from jumar.cases.records import (
 )
 from jumar.cases.settings import JUDGE, ChainSettings, input_name
 from jumar.cases.steps import dry_keys, run_dry, run_program, step_environment
-from jumar.cases.store.case_store import CaseStore, is_as_recorded, role_file
-from jumar.cases.store.recorded import unusable
 from jumar.core.files import as_write_error, copy_file, make_directory
 from jumar.core.leftovers import remove_any
 from jumar.core.text import escape, human_size, last_line

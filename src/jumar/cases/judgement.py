@@ -10,7 +10,7 @@ import functools
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -211,3 +211,17 @@ def _finite(value: Any) -> Any:
 
 def _picked(item: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     return {name: item[name] for name in names if name in item}
+
+
+@dataclass(frozen=True, slots=True)
+class Builtin:
+    """One of them. ``write`` gets the step's context, the limits of the case, and where its judge writes each key."""
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    write: Callable[[CaseStepContext, CaseLimits, Mapping[str, str]], None]
+
+
+BUILTINS: Final[Mapping[str, Builtin]] = MappingProxyType(
+    {"feedback": Builtin(inputs=("judge",), outputs=("feedback",), write=write_feedback)}
+)

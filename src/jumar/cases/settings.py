@@ -12,11 +12,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from jumar.cases.builtins import BUILTINS
-from jumar.cases.judgement import check_expression
+from jumar.cases.judgement import BUILTINS, check_expression
 from jumar.cases.ranking import check_limits
 from jumar.cases.records import CHAIN_NAME, CaseLimits
-from jumar.cases.store.run_store import CaseSource
+from jumar.cases.run_store import CaseSource
 from jumar.core.text import escape, nearest, plural
 from jumar.errors import ConfigError
 from jumar.model.ordering import LexicographicOrder

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, cast
 
-from jumar.cases.builtins import BUILTINS
+from jumar.cases.judgement import BUILTINS
 from jumar.cases.settings import ChainSettings, DryRun
 from jumar.core.files import as_write_error
 from jumar.core.text import escape, once

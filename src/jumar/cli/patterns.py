@@ -13,7 +13,7 @@ import click
 
 from jumar.cli.common import json_option, print_json, print_text, quiet_option, warned
 from jumar.cli.terminal.output import Column, TableRow, print_table
-from jumar.cli.topk.common import check_output
+from jumar.cli.topk import check_output
 from jumar.core.text import escape, nearest, plural
 from jumar.errors import ItemError, NotFoundError, PatternLoadError, UsageError
 from jumar.judging.items.item import Item

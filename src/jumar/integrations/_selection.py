@@ -8,7 +8,7 @@ from typing import Any, cast
 from jumar.errors import StrategyError
 from jumar.topk.base import SelectionStrategy, parameters
 from jumar.topk.contract import check_limits, shown
-from jumar.topk.registry import DEFAULT_STRATEGY, STRATEGIES
+from jumar.topk.strategies import DEFAULT_STRATEGY, STRATEGIES
 
 
 def written_strategy(strategy: SelectionStrategy) -> dict[str, Any]:

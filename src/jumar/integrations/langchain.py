@@ -23,9 +23,9 @@ from jumar.errors import ScoreError, StrategyError
 from jumar.integrations._selection import check_pair, refuse_parameters, written_strategy
 from jumar.topk.base import SelectionStrategy
 from jumar.topk.contract import shown
-from jumar.topk.registry import DEFAULT_STRATEGY, create_selection_strategy
 from jumar.topk.result import ScoredItem
 from jumar.topk.retrieval import log_selection
+from jumar.topk.strategies import DEFAULT_STRATEGY, create_selection_strategy
 
 if TYPE_CHECKING:
     from langchain_core.callbacks import Callbacks

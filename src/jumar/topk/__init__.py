@@ -11,8 +11,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from jumar.topk.base import RuleStrategy, SelectionStrategy
     from jumar.topk.batch import select_batch
-    from jumar.topk.files.settings import load_retrieval
-    from jumar.topk.registry import STRATEGIES, create_selection_strategy
     from jumar.topk.result import Explanation, ScoredItem, SelectionResult
     from jumar.topk.retrieval import (
         AsyncVectorStore,
@@ -30,7 +28,9 @@ if TYPE_CHECKING:
         retrieve_sync,
         select_candidates,
     )
+    from jumar.topk.settings import load_retrieval
     from jumar.topk.stages import Gate, StagedSelection, TokenBudget
+    from jumar.topk.strategies import STRATEGIES, create_selection_strategy
     from jumar.topk.strategies.adaptive_k import AdaptiveKSelectionStrategy
     from jumar.topk.strategies.clustering import ClusterSelectionStrategy
     from jumar.topk.strategies.conformal import ConformalSelectionStrategy
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from jumar.topk.strategies.otsu import OtsuSelectionStrategy
     from jumar.topk.strategies.ratio_to_top import RatioToTopSelectionStrategy
     from jumar.topk.strategies.score_threshold import ScoreThresholdSelectionStrategy
-    from jumar.topk.tuning.comparison import compare
+    from jumar.topk.tuning.metrics import compare
     from jumar.topk.tuning.tune import tune
     from jumar.topk.vector_store import NumpyVectorStore
 
@@ -95,7 +95,7 @@ _HOMES = {
     "files.settings": ("load_retrieval",),
     "base": ("RuleStrategy", "SelectionStrategy"),
     "batch": ("select_batch",),
-    "registry": ("STRATEGIES", "create_selection_strategy"),
+    "strategies": ("STRATEGIES", "create_selection_strategy"),
     "result": ("Explanation", "ScoredItem", "SelectionResult"),
     "retrieval": (
         "AsyncVectorStore",
@@ -126,7 +126,7 @@ _HOMES = {
     "strategies.otsu": ("OtsuSelectionStrategy",),
     "strategies.ratio_to_top": ("RatioToTopSelectionStrategy",),
     "strategies.score_threshold": ("ScoreThresholdSelectionStrategy",),
-    "tuning.comparison": ("compare",),
+    "tuning.metrics": ("compare",),
     "tuning.tune": ("tune",),
     "vector_store": ("NumpyVectorStore",),
 }

@@ -15,8 +15,8 @@ from jumar.core.extras import need_extra
 from jumar.errors import ScoreError
 from jumar.topk.base import RuleStrategy, SelectionStrategy, unusual
 from jumar.topk.contract import LARGEST, check_limits, check_modes, raise_unsorted, read_scores, too_large
-from jumar.topk.registry import DEFAULT_STRATEGY, create_selection_strategy
 from jumar.topk.result import OnInvalid, ScoredItem, Ties
+from jumar.topk.strategies import DEFAULT_STRATEGY, create_selection_strategy
 
 need_extra("topk", "select_batch, as everything that works on many queries,", "numpy")
 

@@ -15,8 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, create_model,
 
 from jumar.topk.base import refuse_untold, similarity_defaults
 from jumar.topk.contract import SCALES, SimilarityDefault
-from jumar.topk.registry import STRATEGIES, create_selection_strategy, strategy_class
 from jumar.topk.result import Scale
+from jumar.topk.strategies import STRATEGIES, create_selection_strategy, strategy_class
 
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Size = Annotated[int, Field(ge=1, strict=True)]

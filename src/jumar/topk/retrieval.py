@@ -1,7 +1,7 @@
 """Rules, scenarios and memory for a prompt: fetch candidates, keep as many as the scores speak for, log what was decided.
 
 Each in an asynchronous form, as an agent's turn has it, and in one that blocks (``…_sync``). Settings come from
-``jumar.topk.files.settings.load_retrieval``; without any, the built-in ones hold. One event a retrieval goes to the logger
+``jumar.topk.settings.load_retrieval``; without any, the built-in ones hold. One event a retrieval goes to the logger
 ``jumar.topk``, or one a turn, with a :class:`TurnLog`::
 
     with TurnLog("abc123") as turn:
@@ -23,8 +23,8 @@ from jumar.core.text import nearest
 from jumar.errors import StrategyError, UsageError
 from jumar.topk.base import SelectionStrategy
 from jumar.topk.contract import shown
-from jumar.topk.registry import create_selection_strategy
 from jumar.topk.result import ScoredItem, SelectionResult
+from jumar.topk.strategies import create_selection_strategy
 
 if TYPE_CHECKING:
     from jumar.topk.config import RetrievalConfig

@@ -9,8 +9,8 @@ from typing import Any, Literal, TypeVar
 from jumar.errors import StrategyError
 from jumar.topk.base import unusual
 from jumar.topk.contract import check_size, check_threshold, shown
-from jumar.topk.registry import DEFAULT_STRATEGY, create_selection_strategy
 from jumar.topk.result import OnInvalid, Scale, ScoredItem, SelectionResult, Stage, StagedBasis, Ties
+from jumar.topk.strategies import DEFAULT_STRATEGY, create_selection_strategy
 
 T = TypeVar("T")
 

@@ -277,7 +277,7 @@ class MemoryConfig(_Section):
     @classmethod
     def _a_strategy(cls, value: dict[str, Any]) -> dict[str, Any]:
         if value:
-            from jumar.topk.files.settings import check_selection
+            from jumar.topk.settings import check_selection
 
             check_selection({"strategy": "otsu", **value})
         return value
@@ -293,7 +293,7 @@ class MemoryConfig(_Section):
     def retrieval(self) -> RetrievalConfig:
         """Return the settings of the pipeline. Without a selection: the natural break among scores of 0.15 and more."""
         from jumar.topk.config import RetrievalConfig
-        from jumar.topk.files.settings import check_selection
+        from jumar.topk.settings import check_selection
 
         selection = {"strategy": "otsu", **self.selection} if self.selection else {"strategy": "otsu", "min_score": 0.15}
         return RetrievalConfig(

@@ -12,8 +12,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from jumar.cases.records import CaseIteration, shown_ranking
-from jumar.cases.report import words
-from jumar.cases.report.read import CaseReport, ChainReport, Handover, Origin
+from jumar.cases.report import CaseReport, ChainReport, Handover, Origin, words
 from jumar.cases.report.words import STATE_WORDS, Cell, case_lines, cell_state, handover_sentence
 from jumar.core.codec import FORMAT
 from jumar.core.rendering import figures

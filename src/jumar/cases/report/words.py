@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from jumar.cases.records import CaseIteration
-from jumar.cases.report.read import CaseReport, ChainReport, Handover, Origin, Paid
+from jumar.cases.report import CaseReport, ChainReport, Handover, Origin, Paid
 from jumar.core.rendering.figures import UNKNOWN, dollars
 from jumar.core.text import plural
 

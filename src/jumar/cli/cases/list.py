@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from jumar.cases.store.layout import list_runs
-from jumar.cases.store.run_store import RunReader
+from jumar.cases.layout import list_runs
+from jumar.cases.run_store import RunReader
 from jumar.cli.common import json_option, print_json, print_text, quiet_option, root_option
 from jumar.cli.terminal.output import Column, TableRow, print_table
 from jumar.core.text import escape

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from jumar.cases.report.read import ChainReport
+from jumar.cases.report import ChainReport
 from jumar.cases.report.render import replay_document
 from jumar.cases.report.words import case_lines, handover_sentence, origin_text, value_text
-from jumar.cli.cases.common import complete_directory, iteration_number, order_options, run_directory, selection
+from jumar.cli.cases import complete_directory, iteration_number, order_options, run_directory, selection
 from jumar.cli.common import json_option, print_json, print_line, print_text, quiet_option, root_option
 from jumar.cli.terminal.output import Column, TableRow, print_table
 from jumar.core.text import escape

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from jumar.cases.report.read import ChainReport, load_run
+from jumar.cases.report import ChainReport, load_run
 from jumar.cases.report.render import render_html, render_json, render_markdown
-from jumar.cases.store.run_store import RunReader
-from jumar.cli.cases.common import order_options, run_argument, run_directory, selection
+from jumar.cases.run_store import RunReader
+from jumar.cli.cases import order_options, run_argument, run_directory, selection
 from jumar.cli.common import json_option, quiet_option, root_option
 from jumar.cli.terminal.output import choose_format, write_document
 from jumar.core.text import escape

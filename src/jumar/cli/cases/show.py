@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from jumar.cases.report.read import CaseReport, ChainReport, load_run
+from jumar.cases.report import CaseReport, ChainReport, load_run
 from jumar.cases.report.render import to_json
 from jumar.cases.report.words import (
     Cell,
@@ -21,7 +21,7 @@ from jumar.cases.report.words import (
     stopped_text,
     value_text,
 )
-from jumar.cli.cases.common import iteration_number, open_run, run_argument
+from jumar.cli.cases import iteration_number, open_run, run_argument
 from jumar.cli.common import json_option, print_json, print_line, print_text, quiet_option, root_option, shown_path
 from jumar.cli.terminal.output import Column, TableRow, print_table, print_title
 from jumar.core.rendering.figures import UNKNOWN, duration

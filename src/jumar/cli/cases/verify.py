@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from jumar.cases.store.layout import RunPaths, list_runs
-from jumar.cases.store.verify import verify_run
-from jumar.cli.cases.common import complete_run, run_directory
+from jumar.cases.layout import RunPaths, list_runs
+from jumar.cases.verify import verify_run
+from jumar.cli.cases import complete_run, run_directory
 from jumar.cli.common import json_option, print_json, print_text, quiet_option, root_option
 from jumar.core.findings import VerifyReport
 from jumar.core.rendering.figures import size

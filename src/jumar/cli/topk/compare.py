@@ -12,12 +12,12 @@ import click
 
 from jumar.cli.common import json_option, print_json, print_line, print_text, quiet_option
 from jumar.cli.terminal.output import Column, TableRow, print_table
-from jumar.cli.topk.common import document, estimated, figure, interval, labelled_options, read_labelled, runs_argument
+from jumar.cli.topk import document, estimated, figure, interval, labelled_options, read_labelled, runs_argument
 from jumar.core.text import cell_width
 
 if TYPE_CHECKING:
     from jumar.topk.result import Scale
-    from jumar.topk.tuning.comparison import Comparison, ComparisonRow
+    from jumar.topk.tuning.metrics import Comparison, ComparisonRow
 
 _EPILOG = """\b
 Examples:
@@ -64,7 +64,7 @@ def compare_command(
     the best number for each query, known in hindsight, would add to F1.
     """
     given = read_labelled("compare", runs, max_k=max_k, min_k=min_k, scale=scale, qrels=qrels, grade=grade)
-    from jumar.topk.tuning.comparison import compare
+    from jumar.topk.tuning.metrics import compare
 
     comparison = compare(given.queries, strategies or None, max_k=given.max_k, min_k=given.min_k, scale=given.scale, seed=seed)
     if as_json:

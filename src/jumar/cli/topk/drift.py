@@ -36,7 +36,7 @@ def drift_command(log: Path, level: float, effect: float, *, as_json: bool, quie
 
     Each kind and strategy is a stream of its own; it takes at least 20 selections. It ends with 0 either way.
     """
-    from jumar.topk.files.rankings import read_log
+    from jumar.topk.rankings import read_log
     from jumar.topk.tuning.drift import LEAST, find_drift
 
     found = read_log(log)

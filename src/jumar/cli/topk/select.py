@@ -11,15 +11,15 @@ import click
 
 from jumar.cli.common import print_line, print_text, quiet_option
 from jumar.cli.terminal.output import Column, TableRow, print_table
-from jumar.cli.topk.common import as_options, limit_options, parameters, say_unlikely_scale, say_unread_variables, scale_option
+from jumar.cli.topk import as_options, limit_options, parameters, say_unlikely_scale, say_unread_variables, scale_option
 from jumar.core.text import plural
 from jumar.errors import ScoreError, UsageError
-from jumar.topk.files.selection_file import read_selection
-from jumar.topk.files.settings import SELECTIONS, Selection
-from jumar.topk.registry import DEFAULT_STRATEGY
+from jumar.topk.selection_file import read_selection
+from jumar.topk.settings import SELECTIONS, Selection
+from jumar.topk.strategies import DEFAULT_STRATEGY
 
 if TYPE_CHECKING:
-    from jumar.topk.files.rankings import RankedList
+    from jumar.topk.rankings import RankedList
     from jumar.topk.result import SelectionResult
 
 _EPILOG = """\b
@@ -91,7 +91,7 @@ def select_command(
     """
     if explain and as_json:
         raise UsageError("--explain is for people and --json for programs: choose one; metadata has what the rule found")
-    from jumar.topk.files.rankings import read_rankings
+    from jumar.topk.rankings import read_rankings
     from jumar.topk.result import ScoredItem
 
     say_unread_variables()
@@ -125,7 +125,7 @@ def _selection(
 ) -> Selection:
     """Return the strategy and the limits: options before the configuration, that before the defaults."""
     from jumar.topk.contract import check_limits
-    from jumar.topk.registry import create_selection_strategy
+    from jumar.topk.strategies import create_selection_strategy
 
     if config is not None and strategy is not None:
         raise UsageError("--strategy and --config both name a strategy: choose one")

@@ -9,7 +9,7 @@ import click
 
 from jumar.cli.common import json_option, print_json, print_line, print_text, quiet_option
 from jumar.cli.terminal.output import Column, TableRow, print_table
-from jumar.cli.topk.common import (
+from jumar.cli.topk import (
     Labelled,
     check_output,
     document,
@@ -22,8 +22,8 @@ from jumar.cli.topk.common import (
 )
 from jumar.core.text import escape
 from jumar.errors import StoreWriteError, UsageError
-from jumar.topk.files.selection_file import check_replaceable, render_selection
-from jumar.topk.files.settings import SELECTIONS, Selection
+from jumar.topk.selection_file import check_replaceable, render_selection
+from jumar.topk.settings import SELECTIONS, Selection
 
 if TYPE_CHECKING:
     from jumar.topk.base import SelectionStrategy

@@ -12,7 +12,7 @@ from jumar.topk.contract import check_limits, check_number
 from jumar.topk.result import Scale
 from jumar.topk.strategies.conformal import ConformalSelectionStrategy
 from jumar.topk.strategies.expected_f1 import ExpectedF1SelectionStrategy
-from jumar.topk.tuning.labelled import LabelledQuery, labelled
+from jumar.topk.tuning import LabelledQuery, labelled
 
 need_extra("topk", "what is fitted to labelled queries", "numpy")
 

@@ -15,11 +15,11 @@ from typing import Any, Final, NamedTuple
 from jumar.errors import ScoreError, StrategyError
 from jumar.topk.base import RuleStrategy, SeenScores, SelectionStrategy, three_digits
 from jumar.topk.contract import check_limits
-from jumar.topk.registry import STRATEGIES, create_selection_strategy
 from jumar.topk.result import Scale
+from jumar.topk.strategies import STRATEGIES, create_selection_strategy
 from jumar.topk.strategies.expected_f1 import ExpectedF1SelectionStrategy
+from jumar.topk.tuning import LabelledQuery, labelled
 from jumar.topk.tuning.calibrate import Points, fit_probabilities
-from jumar.topk.tuning.labelled import LabelledQuery, labelled
 from jumar.topk.tuning.metrics import Estimate, Labels, Resamples, check_metric, choose
 
 # without numpy, the import of what is above has said how to get it

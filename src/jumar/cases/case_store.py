@@ -14,9 +14,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Self, TypeVar
 
+from jumar.cases.layout import CasePaths, RunPaths, RunTrust, case_name, iter_name, iter_number
 from jumar.cases.records import CaseBest, CaseEnd, CaseInputs, CaseIteration, RoleFile, StepRecord, StepStart
-from jumar.cases.store.layout import CasePaths, RunPaths, case_name, iter_name, iter_number
-from jumar.cases.store.trust import RunTrust
 from jumar.core import files, leftovers
 from jumar.core.codec import FORMAT, broken_seal
 from jumar.core.lock import LoopLock

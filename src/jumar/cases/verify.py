@@ -10,10 +10,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Final, TypeVar
 
+from jumar.cases.case_store import ITERATION, STEPS
+from jumar.cases.layout import CasePaths, RunPaths, RunTrust, case_name, case_number, iter_name, iter_number
 from jumar.cases.records import CaseBest, CaseEnd, CaseInputs, CaseIteration, RoleFile, StepRecord
-from jumar.cases.store.case_store import ITERATION, STEPS
-from jumar.cases.store.layout import CasePaths, RunPaths, case_name, case_number, iter_name, iter_number
-from jumar.cases.store.trust import RunTrust
 from jumar.core import files, leftovers
 from jumar.core.codec import Fields, broken_seal, decode
 from jumar.core.files import read_store_file

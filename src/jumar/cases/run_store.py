@@ -11,10 +11,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from jumar.cases.case_store import CaseReader, CaseStore, role_file
+from jumar.cases.layout import RunPaths, RunTrust, case_name
 from jumar.cases.records import CarriedFrom, CaseInputs, RoleFile
-from jumar.cases.store.case_store import CaseReader, CaseStore, role_file
-from jumar.cases.store.layout import RunPaths, case_name
-from jumar.cases.store.trust import RunTrust
 from jumar.core import files, leftovers
 from jumar.core.codec import FORMAT, encode
 from jumar.core.lock import LoopLock

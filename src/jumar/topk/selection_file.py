@@ -12,7 +12,7 @@ drop_threshold = 0.1
 
 TOML has no word for none: where a parameter may be none, the text "none" stands for it.
 
-Or, with ``--table rule_selection``, as a layer of the settings that :mod:`jumar.topk.files.settings` loads: ``max_k`` and
+Or, with ``--table rule_selection``, as a layer of the settings that :mod:`jumar.topk.settings` loads: ``max_k`` and
 ``min_k`` in ``[pipeline.retrieval]``, the strategy in ``[pipeline.retrieval.rule_selection]``.
 """
 
@@ -29,8 +29,8 @@ from jumar.core.text import escape, nearest
 from jumar.errors import ConfigError, ExistsError, FormatTooNewError, JumarError, NotFoundError
 from jumar.topk.base import SelectionStrategy
 from jumar.topk.contract import check_limits, shown
-from jumar.topk.files.settings import Selection, check_selection, load_selection, plain_value
-from jumar.topk.registry import create_selection_strategy
+from jumar.topk.settings import Selection, check_selection, load_selection, plain_value
+from jumar.topk.strategies import create_selection_strategy
 
 FORMAT = 1
 

@@ -20,7 +20,7 @@ from jumar.core.text import escape, nearest
 from jumar.core.toml import read_toml
 from jumar.errors import ConfigError
 from jumar.topk.base import SelectionStrategy, parameters, similarity_defaults
-from jumar.topk.registry import STRATEGIES, create_selection_strategy
+from jumar.topk.strategies import STRATEGIES, create_selection_strategy
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails

@@ -18,8 +18,8 @@ from jumar.core.text import escape, nearest, once, plural
 from jumar.errors import ConfigError, JumarError, NotFoundError, ScoreError
 from jumar.topk.contract import as_float, shown
 from jumar.topk.result import Scale
+from jumar.topk.tuning import LabelledQuery, graded, labelled
 from jumar.topk.tuning.drift import LoggedSelection
-from jumar.topk.tuning.labelled import LabelledQuery, graded, labelled
 
 FORMATS = ("jsonl", "trec", "csv")
 

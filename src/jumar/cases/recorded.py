@@ -15,8 +15,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from jumar.cases.judgement import CaseJudgement, diff_size, read_judgement
+from jumar.cases.layout import case_number
 from jumar.cases.records import CaseIteration, RoleFile
-from jumar.cases.store.layout import case_number
 from jumar.core.files import sha256_file
 from jumar.core.leftovers import TEMPORARY
 from jumar.core.text import escape

@@ -1,1 +1,0 @@
-"""Rankings, settings and logs of selections as files."""
