@@ -162,7 +162,7 @@ def test_all_out_of_scope_or_all_the_same_is_no_accident():
 
 
 def test_the_functions_are_no_modules_whatever_was_imported():
-    for module in ("comparison", "tune"):
+    for module in ("metrics", "tune"):
         importlib.import_module(f"jumar.topk.tuning.{module}")
     assert callable(jumar.topk.tune)
     assert callable(jumar.topk.compare)

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Self, TypeVar
 
-from jumar.cases.layout import CasePaths, RunPaths, RunTrust, case_name, iter_name, iter_number
+from jumar.cases.layout import CasePaths, RunTrust, case_name, iter_name, iter_number
 from jumar.cases.records import CaseBest, CaseEnd, CaseInputs, CaseIteration, RoleFile, StepRecord, StepStart
 from jumar.core import files, leftovers
 from jumar.core.codec import FORMAT, broken_seal
@@ -73,8 +73,7 @@ class CaseReader:
 
     def inputs(self) -> CaseInputs | None:
         """Return what the case started from; None before it began."""
-        path = RunPaths(self.paths.run).case_inputs(self.number)
-        return CaseInputs.from_json(self.trust.read(path)) if os.path.lexists(path) else None
+        return CaseInputs.from_json(self.trust.read(self.paths.inputs)) if os.path.lexists(self.paths.inputs) else None
 
     def best(self) -> CaseBest | None:
         """Return ``best.json``; None before the case's end, and for a case without a valid iteration."""
@@ -176,7 +175,7 @@ class CaseStore(CaseReader):
         paths = self.paths
         making = () if self._making is None else (self._making, self._making / STEPS, self._making / LOGS)
         with files.as_write_error("create", paths.directory):
-            self.told += replaced(paths.run, (RunPaths(paths.run).inputs, paths.directory), around=(paths.run,))
+            self.told += replaced(paths.run, (paths.inputs.parent, paths.directory), around=(paths.run,))
             files.make_directory(paths.directory)
             self._make(paths.iterations, paths.pending, paths.scratch, *making)
             self._tidy_iterations()
@@ -197,11 +196,11 @@ class CaseStore(CaseReader):
     def _tidy_records(self) -> None:
         if os.path.lexists(self.paths.best) and self._taken(self.best) is None:
             self._aside(self.paths.best)
-        for path, read in ((self.paths.end, self.end), (self._inputs, self.inputs)):
+        for path, read in ((self.paths.end, self.end), (self.paths.inputs, self.inputs)):
             if os.path.lexists(path) and self._taken(read) is None:
                 self._aside(path)
-        if os.path.lexists(self._inputs):
-            self._kept[self._inputs] = files.read_store_file(self._inputs)
+        if os.path.lexists(self.paths.inputs):
+            self._kept[self.paths.inputs] = files.read_store_file(self.paths.inputs)
 
     def _tidy_iterations(self) -> None:
         paths = self.paths
@@ -246,10 +245,6 @@ class CaseStore(CaseReader):
 
     def _shown(self, path: Path) -> str:
         return escape(os.path.relpath(path, self.paths.run))
-
-    @property
-    def _inputs(self) -> Path:
-        return RunPaths(self.paths.run).case_inputs(self.number)
 
     def _lost(self, number: int, why: str) -> None:
         """Count an iteration as one that failed, with the time that it took: limits do not depend on what lies about."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -61,34 +60,25 @@ def list_runs(output_root: Path) -> tuple[str, ...]:
     return tuple(sorted(n[len(_RUN) :] for n in names if n.startswith(_RUN) and (output_root / n / "run.json").exists()))
 
 
-@dataclass(frozen=True, slots=True)
 class RunPaths:
-    """The names in one run. ``directory`` is absolute."""
+    """The names in one run, whose ``directory`` is absolute."""
 
-    directory: Path
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.run_json = directory / "run.json"
+        self.inputs = directory / "inputs"
+        self.lock = directory.parent / _LOCKS / directory.name
 
     @classmethod
     def of(cls, output_root: Path, run_id: str) -> RunPaths:
         """Return the paths of a run by its id. Errors: :class:`jumar.errors.UsageError`."""
         return cls(Path(os.path.abspath(output_root)) / f"{_RUN}{check_run_id(run_id)}")
 
-    @property
-    def run_json(self) -> Path:
-        return self.directory / "run.json"
-
-    @property
-    def inputs(self) -> Path:
-        return self.directory / "inputs"
-
-    @property
-    def lock(self) -> Path:
-        return self.directory.parent / _LOCKS / self.directory.name
-
-    def case_inputs(self, number: int) -> Path:
-        return self.inputs / f"inputs_{case_name(number)}.json"
-
     def case(self, number: int) -> CasePaths:
         return CasePaths(self.directory, number)
+
+    def case_inputs(self, number: int) -> Path:
+        return self.case(number).inputs
 
     def case_numbers(self) -> tuple[int, ...]:
         """Return the numbers of the cases that have a directory, ascending."""
@@ -96,44 +86,20 @@ class RunPaths:
         return tuple(sorted(number for number in numbers if number is not None))
 
 
-@dataclass(frozen=True, slots=True)
 class CasePaths:
     """The names in one case of the run in ``run``."""
 
-    run: Path
-    number: int
-
-    @property
-    def directory(self) -> Path:
-        return self.run / case_name(self.number)
-
-    @property
-    def iterations(self) -> Path:
-        return self.directory / "iterations"
-
-    @property
-    def pending(self) -> Path:
-        return self.directory / "pending"
-
-    @property
-    def scratch(self) -> Path:
-        return self.directory / "scratch"
-
-    @property
-    def best(self) -> Path:
-        return self.directory / "best"
-
-    @property
-    def best_json(self) -> Path:
-        return self.best / "best.json"
-
-    @property
-    def end(self) -> Path:
-        return self.directory / "case.json"
-
-    @property
-    def lock(self) -> Path:
-        return self.run.parent / _LOCKS / f"{self.run.name}.{case_name(self.number)}"
+    def __init__(self, run: Path, number: int) -> None:
+        self.run, self.number = run, number
+        self.directory = run / case_name(number)
+        self.iterations = self.directory / "iterations"
+        self.pending = self.directory / "pending"
+        self.scratch = self.directory / "scratch"
+        self.best = self.directory / "best"
+        self.best_json = self.best / "best.json"
+        self.end = self.directory / "case.json"
+        self.inputs = run / "inputs" / f"inputs_{case_name(number)}.json"
+        self.lock = run.parent / _LOCKS / f"{run.name}.{case_name(number)}"
 
     def iteration(self, number: int) -> Path:
         return self.iterations / iter_name(number)

@@ -244,7 +244,7 @@ class _Case:
         self._aside = {number for number in aside if number is not None}
         check.gaps([*self._there, *(number for number in self._aside if number < there)], paths.iteration, "iterations")
         if self._there and not begun:
-            check.problem(RunPaths(paths.run).case_inputs(paths.number), "is missing: the case has begun")
+            check.problem(paths.inputs, "is missing: the case has begun")
         self._unfinished()
         self._bundle()
         self._end()

@@ -17,7 +17,7 @@ import logging
 from collections.abc import Sequence
 from functools import lru_cache
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self, TypedDict, TypeVar, Unpack
 
 from jumar.core.text import nearest
 from jumar.errors import StrategyError, UsageError
@@ -145,16 +145,26 @@ class JsonFormatter(logging.Formatter):
 # ------------------------------------------------------------------------------------------------------- the pipeline
 
 
+class Ids(TypedDict, total=False):
+    """Whose items are looked for; an id that is None or not given does not filter."""
+
+    tenant_id: str | None
+    agent_id: str | None
+    group_id: str | None
+
+
+def _all(ids: Ids) -> Ids:
+    return {"tenant_id": None, "agent_id": None, "group_id": None, **ids}
+
+
 def retrieve_sync(
     kind: Kind,
     query_embedding: Sequence[float],
     store: VectorStore[T],
     config: RetrievalConfig | None = None,
     *,
-    tenant_id: str | None = None,
-    agent_id: str | None = None,
-    group_id: str | None = None,
     turn: TurnLog | str | None = None,
+    **ids: Unpack[Ids],
 ) -> SelectionResult[T]:
     """Fetch ``candidate_k`` items, keep ``min_k`` … ``max_k`` of them by the selection that ``config`` has for ``kind``.
 
@@ -165,7 +175,7 @@ def retrieve_sync(
     """
     _check_kind(kind)
     settings = config or _built_in()
-    candidates = _search(store, query_embedding, settings, tenant_id, agent_id, group_id)
+    candidates: Any = store.search(query_embedding, limit=settings.candidate_k, **_all(ids))
     if inspect.isawaitable(candidates):
         if inspect.iscoroutine(candidates):
             candidates.close()
@@ -179,15 +189,13 @@ async def retrieve(
     store: AsyncVectorStore[T] | VectorStore[T],
     config: RetrievalConfig | None = None,
     *,
-    tenant_id: str | None = None,
-    agent_id: str | None = None,
-    group_id: str | None = None,
     turn: TurnLog | str | None = None,
+    **ids: Unpack[Ids],
 ) -> SelectionResult[T]:
     """Do what :func:`retrieve_sync` does, and await the store; a store that blocks may be given, too, and then blocks."""
     _check_kind(kind)
     settings = config or _built_in()
-    candidates = _search(store, query_embedding, settings, tenant_id, agent_id, group_id)
+    candidates: Any = store.search(query_embedding, limit=settings.candidate_k, **_all(ids))
     if inspect.isawaitable(candidates):
         candidates = await candidates
     return select_candidates(kind, candidates, settings, turn=turn)
@@ -231,18 +239,6 @@ def _check_kind(kind: object) -> None:
         raise StrategyError(f"kind is {shown(kind)}{close}: choose {', '.join(_SELECTION)}")
 
 
-def _search(
-    store: AsyncVectorStore[Any] | VectorStore[Any],
-    query_embedding: Sequence[float],
-    settings: RetrievalConfig,
-    tenant_id: str | None,
-    agent_id: str | None,
-    group_id: str | None,
-) -> Any:
-    """Return what the store gives: the candidates, or what is to be awaited for them."""
-    return store.search(query_embedding, limit=settings.candidate_k, tenant_id=tenant_id, agent_id=agent_id, group_id=group_id)
-
-
 @lru_cache(maxsize=1)
 def _built_in() -> RetrievalConfig:
     from jumar.topk.config import RetrievalConfig
@@ -256,7 +252,7 @@ def _strategy(selection: object) -> SelectionStrategy:
     return create_selection_strategy(selection)
 
 
-def _owner(session: Session, *, single_tenant: bool) -> dict[str, str | None]:
+def _owner(session: Session, *, single_tenant: bool) -> Ids:
     if session.tenant_id is None and not single_tenant:
         raise UsageError(
             "the session has no tenant_id, so that those of all tenants would be found: give it one, or say single_tenant=True "
@@ -292,9 +288,8 @@ async def retrieve_rules(
     it would get those of all tenants; ``single_tenant=True`` says that the store has only one. Errors:
     :class:`jumar.errors.UsageError`.
     """
-    return _items(
-        await retrieve("rules", query_embedding, store, config, turn=turn, **_owner(session, single_tenant=single_tenant))
-    )
+    owner = _owner(session, single_tenant=single_tenant)
+    return _items(await retrieve("rules", query_embedding, store, config, turn=turn, **owner))
 
 
 async def retrieve_scenarios(
@@ -312,9 +307,8 @@ async def retrieve_scenarios(
     it would get those of all tenants; ``single_tenant=True`` says that the store has only one. Errors:
     :class:`jumar.errors.UsageError`.
     """
-    return _items(
-        await retrieve("scenarios", query_embedding, store, config, turn=turn, **_owner(session, single_tenant=single_tenant))
-    )
+    owner = _owner(session, single_tenant=single_tenant)
+    return _items(await retrieve("scenarios", query_embedding, store, config, turn=turn, **owner))
 
 
 async def retrieve_memory(
@@ -343,9 +337,8 @@ def retrieve_rules_sync(
     single_tenant: bool = False,
 ) -> list[T]:
     """Return as :func:`retrieve_rules`, without awaiting anything."""
-    return _items(
-        retrieve_sync("rules", query_embedding, store, config, turn=turn, **_owner(session, single_tenant=single_tenant))
-    )
+    owner = _owner(session, single_tenant=single_tenant)
+    return _items(retrieve_sync("rules", query_embedding, store, config, turn=turn, **owner))
 
 
 def retrieve_scenarios_sync(
@@ -358,9 +351,8 @@ def retrieve_scenarios_sync(
     single_tenant: bool = False,
 ) -> list[T]:
     """Return as :func:`retrieve_scenarios`, without awaiting anything."""
-    return _items(
-        retrieve_sync("scenarios", query_embedding, store, config, turn=turn, **_owner(session, single_tenant=single_tenant))
-    )
+    owner = _owner(session, single_tenant=single_tenant)
+    return _items(retrieve_sync("scenarios", query_embedding, store, config, turn=turn, **owner))
 
 
 def retrieve_memory_sync(

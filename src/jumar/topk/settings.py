@@ -10,7 +10,7 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -155,32 +155,19 @@ def _file_layer(path: Path) -> _Layer:
         if not isinstance(below, dict):
             raise ConfigError(f"{origin(*_RETRIEVAL[: depth + 1])}: '{'.'.join(_RETRIEVAL[: depth + 1])}' must be a table")
         current = cast("dict[str, Any]", below)
-    return _layer({key: _Value(value, origin(*_RETRIEVAL, key)) for key, value in current.items()}, origin)
+    layer = _Layer()
+    for key, value in current.items():
+        _put(layer, key, value, lambda *place: origin(*_RETRIEVAL, *place))
+    return layer
 
 
-def _environment_layer(environ: Mapping[str, str]) -> tuple[_Layer, list[str]]:
-    variables, unread = _read_environment(environ)
-    keys: dict[str, _Value] = {}
-    selections: dict[str, dict[str, _Value]] = {}
-    for setting in variables:
-        origin = escape(setting.variable)
-        if len(setting.place) == 2 and setting.place[0] in SELECTIONS:
-            selections.setdefault(setting.place[0], {})[setting.place[1]] = _Value(setting.value, origin)
-        elif setting.place[0] in SELECTIONS and isinstance(setting.value, dict):
-            table = cast("dict[str, Any]", setting.value)  # pyright: ignore[reportUnknownMemberType]
-            selections.setdefault(setting.place[0], {}).update({key: _Value(value, origin) for key, value in table.items()})
-        else:
-            keys[".".join(setting.place)] = _Value(setting.value, origin)
-    return _Layer(keys, selections), unread
-
-
-def _layer(values: dict[str, _Value], origin: Any) -> _Layer:
-    selections: dict[str, dict[str, _Value]] = {}
-    for name in SELECTIONS:
-        if name in values and isinstance(values[name].value, dict):
-            table: dict[str, Any] = values.pop(name).value
-            selections[name] = {key: _Value(value, origin(*_RETRIEVAL, name, key)) for key, value in table.items()}
-    return _Layer(values, selections)
+def _put(layer: _Layer, key: str, value: Any, origin: Callable[..., str]) -> None:
+    """Add one key of ``[pipeline.retrieval]``; a selection that is a table is added key by key. ``origin`` gets these names."""
+    if key in SELECTIONS and isinstance(value, dict):
+        table = cast("dict[str, Any]", value)
+        layer.selections.setdefault(key, {}).update({name: _Value(one, origin(key, name)) for name, one in table.items()})
+    else:
+        layer.keys[key] = _Value(value, origin(key))
 
 
 def _lines(text: str) -> dict[Place, int]:
@@ -206,82 +193,73 @@ def _parts(dotted: str) -> Place:
 # ------------------------------------------------------------------------------------------------------- environment
 
 
-class _Variable(NamedTuple):
-    """One variable: its name, the place of its key below ``[pipeline.retrieval]``, one part or two, and its value."""
-
-    variable: str
-    place: tuple[str, ...]
-    value: Any
-
-
-def _read_environment(environ: Mapping[str, str]) -> tuple[list[_Variable], list[str]]:
-    """Return what ``environ`` sets, tables before their keys, and a sentence on each variable that nobody reads.
+def _environment_layer(environ: Mapping[str, str]) -> tuple[_Layer, list[str]]:
+    """Return what ``environ`` sets, the keys of a table before the table, and a sentence on each variable that nobody reads.
 
     Names are read without regard to case. An empty variable sets nothing. A value is a number, ``true``, ``none`` or text; that
     of a table is a JSON object. Other tables of ``[pipeline]`` are passed over, as in a file. Errors:
     :class:`jumar.errors.ConfigError` for names that mean no place, with the way to write it, for two that differ in case alone
     and have different values, and for a table that is no JSON object.
     """
-    variables: list[_Variable] = []
+    layer = _Layer()
     unread: list[str] = []
     spelt: dict[str, str] = {}
     for variable in sorted(environ, key=lambda name: (name.count("__"), name)):
-        upper = variable.upper()
-        if not upper.startswith(_PREFIX) or not environ[variable].strip():
+        upper, where, text = variable.upper(), escape(variable), environ[variable].strip()
+        if not upper.startswith(_PREFIX) or not text:
             continue
         other = spelt.setdefault(upper, variable)
-        if "__" in upper and environ[other].strip() != environ[variable].strip():
-            raise ConfigError(f"{escape(other)} and {escape(variable)} are one setting with two values: unset one of them")
-        parts = upper[len(_PREFIX) :].lower().split("__")
-        if parts[0] == _RETRIEVAL[0] and len(parts) > 1:
-            variables.extend(_set_by(variable, parts, environ[variable].strip()))
-        elif parts[0] == _RETRIEVAL[0] or parts[0].startswith("pipeline_"):
-            raise ConfigError(f"{escape(variable)}: {_way()}")
-        elif len(parts) > 1:
-            hint = nearest(parts[0], (*_RETRIEVAL, *SELECTIONS))
-            if hint:
-                raise ConfigError(f"{escape(variable)}: {_way()}")
-            unread.append(f"{escape(variable)} is read by nobody; {_way()}")
-    return variables, unread
+        if "__" in upper and environ[other].strip() != text:
+            raise ConfigError(f"{escape(other)} and {where} are one setting with two values: unset one of them")
+        pipeline, *parts = upper[len(_PREFIX) :].lower().split("__")
+        if pipeline == _RETRIEVAL[0] and parts:
+            if parts[0] == _RETRIEVAL[1]:
+                _set_by(layer, where, parts[1:], text)
+            elif _misspelt(parts[0]):
+                raise ConfigError(f"{where}: [pipeline] has no '{escape(parts[0])}'{nearest(parts[0], _RETRIEVAL[1:])}; {_WAY}")
+        elif pipeline == _RETRIEVAL[0] or pipeline.startswith("pipeline_") or _near(pipeline, parts):
+            raise ConfigError(f"{where}: {_WAY}")
+        elif parts:
+            unread.append(f"{where} is read by nobody; {_WAY}")
+    return layer, unread
 
 
-def _way() -> str:
-    return f"settings are written {_PREFIX}PIPELINE__RETRIEVAL__KEY, with two underscores between the levels"
+def _near(table: str, parts: list[str]) -> bool:
+    """Return whether the first word of a variable is nearly that of a table of ours."""
+    return bool(parts and nearest(table, (*_RETRIEVAL, *SELECTIONS)))
 
 
-def _set_by(variable: str, parts: list[str], text: str) -> list[_Variable]:
-    """Return what one variable sets. ``parts`` start with ``pipeline``."""
-    if parts[1] != _RETRIEVAL[1]:
-        if not _misspelt(parts):
-            return []
-        raise ConfigError(
-            f"{escape(variable)}: [pipeline] has no '{escape(parts[1])}'{nearest(parts[1], _RETRIEVAL[1:])}; {_way()}"
-        )
-    place = tuple(parts[2:])
-    if not place:
-        return [_Variable(variable, (key,), value) for key, value in _table(variable, text).items()]
-    if len(place) == 1:
-        return [_Variable(variable, place, _table(variable, text) if place[0] in SELECTIONS else _parsed(place[0], text))]
-    if len(place) == 2 and place[0] in SELECTIONS:
-        return [_Variable(variable, place, _parsed(place[1], text))]
-    hint = nearest(place[0], sorted(SELECTIONS)) if place[0] not in SELECTIONS else ""
-    raise ConfigError(f"{escape(variable)}: there is no table '{escape('.'.join(parts[:-1]))}'{hint}; {_way()}")
+_WAY: Final = f"settings are written {_PREFIX}PIPELINE__RETRIEVAL__KEY, with two underscores between the levels"
 
 
-def _misspelt(parts: list[str]) -> bool:
+def _set_by(layer: _Layer, where: str, place: list[str], text: str) -> None:
+    """Add what one variable sets, at its place below ``[pipeline.retrieval]``."""
+    if len(place) < 2:
+        values = _table(where, text) if not place or place[0] in SELECTIONS else _parsed(place[0], text)
+        for key, value in (values if not place else {place[0]: values}).items():
+            _put(layer, key, value, lambda *_: where)
+    elif len(place) == 2 and place[0] in SELECTIONS:
+        _put(layer, place[0], {place[1]: _parsed(place[1], text)}, lambda *_: where)
+    else:
+        hint = nearest(place[0], sorted(SELECTIONS)) if place[0] not in SELECTIONS else ""
+        table = escape(".".join((*_RETRIEVAL, *place[:-1])))
+        raise ConfigError(f"{where}: there is no table '{table}'{hint}; {_WAY}")
+
+
+def _misspelt(table: str) -> bool:
     """Return whether a table of ``[pipeline]`` is likelier ours than somebody else's: nearly its name, or one of its keys."""
     from jumar.topk.config import RetrievalConfig
 
-    return parts[1] in RetrievalConfig.model_fields or SequenceMatcher(None, parts[1], _RETRIEVAL[1]).ratio() > 0.8
+    return table in RetrievalConfig.model_fields or SequenceMatcher(None, table, _RETRIEVAL[1]).ratio() > 0.8
 
 
-def _table(variable: str, text: str) -> dict[str, Any]:
+def _table(where: str, text: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
-        raise ConfigError(f"{escape(variable)}: this is a table; give a JSON object, or set its keys: {escape(variable)}__KEY")
+        raise ConfigError(f"{where}: this is a table; give a JSON object, or set its keys: {where}__KEY")
     return value  # pyright: ignore[reportUnknownVariableType]
 
 
@@ -323,15 +301,11 @@ def _over(name: str, lower: dict[str, _Value], upper: dict[str, _Value], message
         dropped = [key for key in lower if keys and key not in keys]
         if dropped:
             still = [key for key in kept if key not in {"strategy", *upper}]
-            messages.append(_dropped(name, new, {key: lower[key] for key in dropped}, still))
+            what = ", ".join(f"{escape(key)} ({lower[key].origin})" for key in dropped)
+            beside = f"; still in force: {', '.join(still)}" if still else ""
+            messages.append(f"{new.origin}: the strategy of {name} is now '{new.value}', which has no {what}: dropped{beside}")
         lower = kept
     return {**lower, **upper}
-
-
-def _dropped(name: str, new: _Value, dropped: dict[str, _Value], kept: list[str]) -> str:
-    what = ", ".join(f"{escape(key)} ({value.origin})" for key, value in dropped.items())
-    still = f"; still in force: {', '.join(kept)}" if kept else ""
-    return f"{new.origin}: the strategy of {name} is now '{new.value}', which has no {what}: dropped{still}"
 
 
 def _complete(name: str, values: dict[str, _Value], environment: dict[str, _Value], messages: list[str]) -> dict[str, _Value]:
@@ -369,21 +343,23 @@ def check_selection(values: Mapping[str, Any]) -> SelectionStrategyConfig:
     """Return the configuration of one strategy. Errors: ValueError that says for each wrong key what is allowed."""
     from pydantic import TypeAdapter, ValidationError
 
-    from jumar.topk.config import CONFIGS, SelectionStrategyConfig
+    from jumar.topk.config import SelectionStrategyConfig
 
     try:
         return TypeAdapter[Any](SelectionStrategyConfig).validate_python(
             {key: plain_value(value) for key, value in values.items()}
         )
     except ValidationError as error:
-        strategy = str(values.get("strategy"))
-        whose = f" for the strategy '{escape(strategy)}'"
-        messages: list[str] = []
-        for detail in error.errors(include_url=False):
-            key = str(detail["loc"][1]) if len(detail["loc"]) > 1 else ""
-            name = "strategy" if detail["type"] == "union_tag_invalid" else escape(key)
-            messages.append(f"{name}{_problem(detail, key, CONFIGS.get(strategy), whose)}".removeprefix(": "))
-        raise ValueError("; ".join(messages)) from None
+        problems = (_of_selection(detail, str(values.get("strategy")), detail["loc"][1:]) for detail in error.errors())
+        raise ValueError("; ".join(f"{escape(key)}{problem}".removeprefix(": ") for key, problem in problems)) from None
+
+
+def _of_selection(detail: ErrorDetails, strategy: str, place: Sequence[int | str]) -> tuple[str, str]:
+    """Return which key of a selection is wrong, empty for several together, and what is wrong with it."""
+    from jumar.topk.config import CONFIGS
+
+    key = "strategy" if detail["type"] == "union_tag_invalid" else str(place[0]) if place else ""
+    return key, _problem(detail, key, CONFIGS.get(strategy), f" for the strategy '{escape(strategy)}'")
 
 
 def _checked(merged: _Layer) -> RetrievalConfig:
@@ -403,22 +379,19 @@ def _checked(merged: _Layer) -> RetrievalConfig:
 
 
 def _explain(detail: ErrorDetails, merged: _Layer) -> str:
-    from jumar.topk.config import CONFIGS, RetrievalConfig
+    from jumar.topk.config import RetrievalConfig
 
     first, *rest = (str(part) for part in detail["loc"])
     if first in merged.selections and first not in merged.keys:
         values = merged.selections[first]
-        strategy = str(values["strategy"].value)
-        key = rest[1] if len(rest) > 1 else ("strategy" if detail["type"] == "union_tag_invalid" else "")
-        model: Any = CONFIGS.get(strategy)
-        place = (*_RETRIEVAL, first, key) if key else (*_RETRIEVAL, first)
-        whose = f" for the strategy '{escape(strategy)}'"
-        origin = values[key].origin if key in values else _origins(values)
+        key, problem = _of_selection(detail, str(values["strategy"].value), rest[1:])
+        place = (first, key) if key else (first,)
     else:
-        key, model, whose = first, RetrievalConfig, ""
-        place = (*_RETRIEVAL, key)
-        origin = merged.keys[key].origin if key in merged.keys else _origins(merged.keys)
-    return f"{origin}: {escape('.'.join(place))}{_problem(detail, key, model, whose)}"
+        key, values, place = first, merged.keys, (first,)
+        problem = _problem(detail, key, RetrievalConfig, "")
+    # a mistake of several values together has the origins of all
+    origins = [values[key].origin] if key in values else dict.fromkeys(value.origin for value in values.values())
+    return f"{', '.join(origins) or 'built in'}: {escape('.'.join((*_RETRIEVAL, *place)))}{problem}"
 
 
 def _problem(detail: ErrorDetails, key: str, model: Any, whose: str) -> str:
@@ -436,11 +409,6 @@ def _problem(detail: ErrorDetails, key: str, model: Any, whose: str) -> str:
         message = detail["msg"].removeprefix("Value error, ")
         return f" is {given}: {message}" if key else f": {message}"
     return f" is {given}: allowed: {_allowed(model, key)}" if key and model else f" is {given}: give a table"
-
-
-def _origins(values: dict[str, _Value]) -> str:
-    """Return where the values come from, for a mistake of several together."""
-    return ", ".join(dict.fromkeys(value.origin for value in values.values())) or "built in"
 
 
 _WORDS: Final[Mapping[str, str]] = {"minimum": "from", "exclusiveMinimum": "above", "maximum": "to", "exclusiveMaximum": "below"}

@@ -1,9 +1,9 @@
-"""How good a selection is, against labels: set measures, what adaptivity adds, the best in hindsight; every strategy side by side.
+"""How good a selection is, against labels: set measures, what adaptivity adds, the best in hindsight; with intervals.
 
-Figures have intervals.
-All of it is of whole runs, so it is numpy throughout. Measures of sets: C. J. van Rijsbergen, Information Retrieval (1979),
-chapter 7; nDCG: K. Järvelin and J. Kekäläinen, Cumulated gain-based evaluation of IR techniques (TOIS 2002), log2, with the grade
-itself as gain, as trec_eval does by default (not 2^grade − 1). Measures of sets take every grade above 0 for relevant.
+And every strategy on the same labelled queries, side by side. All of it is of whole runs, so it is numpy throughout. Measures of
+sets: C. J. van Rijsbergen, Information Retrieval (1979), chapter 7; nDCG: K. Järvelin and J. Kekäläinen, Cumulated gain-based
+evaluation of IR techniques (TOIS 2002), log2, with the grade itself as gain, as trec_eval does by default (not 2^grade − 1).
+Measures of sets take every grade above 0 for relevant.
 """
 
 from __future__ import annotations
