@@ -14,7 +14,7 @@ from cases_kit import ORDER, POISONED, add_iteration, make_recording, make_run
 from markdown_it import MarkdownIt
 from report_samples import HOSTILE
 
-from jumar.cases.ranking import rank_case
+from jumar.cases.ranking import last_complete, rank_case
 from jumar.cases.records import CaseIteration, CaseStatus, StepRecord
 from jumar.cases.report import (
     CaseReport,
@@ -22,7 +22,6 @@ from jumar.cases.report import (
     Handover,
     Origin,
     Paid,
-    last_complete,
     load_recording,
     load_run,
     paid_for,

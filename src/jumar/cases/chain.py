@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol
 from jumar.cases.case_store import CaseStore
 from jumar.cases.iteration import IterationRunner, tell_told
 from jumar.cases.layout import RunPaths
-from jumar.cases.ranking import case_parent, rank_case, stop_case
+from jumar.cases.ranking import case_parent, last_complete, rank_case, stop_case
 from jumar.cases.records import (
     CaseBest,
     CaseEnd,
@@ -43,11 +43,6 @@ from jumar.errors import ConfigError, JumarError, NotFoundError
 from jumar.model.pipeline import RunPlan
 from jumar.model.protocols import Clock
 from jumar.processes.control import StopSwitch
-
-
-def _run_seconds(run: RunReader) -> float:
-    """Return what all recorded steps of a run took, in seconds. Reads every record of the run."""
-    return sum(run.case(number).seconds() for number in run.case_ids)
 
 
 def run_case(
@@ -92,7 +87,7 @@ def run_case(
         tell(started, listener)
         runner = IterationRunner(store=store, settings=settings, inputs=inputs, clock=clock, switch=switch, listener=listener)
         if elsewhere is None and settings.limits.max_seconds is not None:
-            elsewhere = _run_seconds(run) - _seconds(store.iterations())
+            elsewhere = run.seconds() - _seconds(store.iterations())
         stop = _iterate(store, settings, runner, elsewhere or 0.0)
         if stop.stopped_by in {"interrupted", "terminated"}:
             return stop
@@ -171,7 +166,7 @@ def choose_bundle(iterations: Sequence[CaseIteration], settings: ChainSettings) 
     None when there is no such iteration.
     """
     ranking = rank_case(iterations, settings.order)
-    last = next((each for each in reversed(iterations) if each.complete), None)
+    last = last_complete(iterations)
     chosen = ranking.best if settings.select_best else last
     if chosen is None or last is None:
         return None
@@ -222,37 +217,28 @@ def open_run(settings: ChainSettings, *, resume: bool, clock: Clock | None = Non
         run = RunStore(paths.directory)
         _check_same(run, settings)
         return run
-    for name in starting_roles(settings):
-        _readable(name, settings.base.get(name))
     base: dict[str, bytes | Path] = {}
     for name in starting_roles(settings):
-        base[name] = settings.base.get(name) or (settings.roles[name].empty or "").encode()
+        path = settings.base.get(name)
+        if path is not None and not os.access(path, os.R_OK):
+            raise ConfigError(f"the base for {name}, {escape(str(path))}, cannot be read")
+        base[name] = path or (settings.roles[name].empty or "").encode()
     return create_run(
         paths,
         run_id=settings.run_id,
         config=settings.recorded,
         cases=settings.cases,
         base=base,
-        plan=_plan(settings),
+        plan=RunPlan(
+            order=settings.order.words,
+            tie_breaks=settings.order.tie_breaks,
+            keys=MappingProxyType(dict(settings.keys if settings.dry_run is None else dry_keys(settings.keys))),
+            diff=settings.diff,
+            roles=settings.roles,
+            max_iters=settings.limits.max_iters,
+        ),
         created_at=(clock or SystemClock()).now(),
     )
-
-
-def _plan(settings: ChainSettings) -> RunPlan:
-    keys = settings.keys if settings.dry_run is None else dry_keys(settings.keys)
-    return RunPlan(
-        order=settings.order.words,
-        tie_breaks=settings.order.tie_breaks,
-        keys=MappingProxyType(dict(keys)),
-        diff=settings.diff,
-        roles=settings.roles,
-        max_iters=settings.limits.max_iters,
-    )
-
-
-def _readable(name: str, path: Path | None) -> None:
-    if path is not None and not os.access(path, os.R_OK):
-        raise ConfigError(f"the base for {name}, {escape(str(path))}, cannot be read")
 
 
 def _check_same(run: RunReader, settings: ChainSettings) -> None:
@@ -307,16 +293,15 @@ def run_chain(
 
 
 def _put_back(run: RunStore, listener: CaseListener | None) -> None:
-    told = run.put_back()
-    if told is not None:
-        tell(CaseNotice(message=told), listener)
+    if message := run.put_back():
+        tell(CaseNotice(message=message), listener)
 
 
 def _in_order(
     run: RunStore, settings: ChainSettings, clock: Clock | None, switch: StopSwitch, listener: CaseListener | None
 ) -> CaseStop | None:
     limited = settings.limits.max_seconds is not None
-    spent = _run_seconds(run) if limited else 0.0
+    spent = run.seconds() if limited else 0.0
 
     # added up: reading every record again before each case would make a long run slower with every case
     def hear(event: CaseEvent) -> None:

@@ -183,8 +183,9 @@ def _check_types(cfg: CaseLoopConfig) -> None:
     """Raise :class:`jumar.errors.ConfigError` for the first field whose value is of another type than the class declares."""
     for declared in fields(cfg):
         value: object = getattr(cfg, declared.name)
-        fits, wanted = _TYPES[str(declared.type)]
-        if not fits(value):
+        kind = str(declared.type)
+        fits, wanted = _TYPES[kind.removesuffix(" | None")]
+        if not fits(value) and not (value is None and kind.endswith(" | None")):
             raise ConfigError(f"{declared.name} is {shown(value)}: it should be {wanted}")
 
 
@@ -202,25 +203,12 @@ def _is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= _LARGEST
 
 
-def _is_number_or_none(value: object) -> bool:
-    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
-
-
-def _is_line_or_none(value: object) -> bool:
-    return value is None or (isinstance(value, str) and bool(value) and value.isprintable())
-
-
-def _is_mapping(value: object) -> bool:
-    return isinstance(value, Mapping)
-
-
-_TYPES: Final[Mapping[str, tuple[Callable[[object], bool], str]]] = {
+_TYPES: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
     "_Path": (_is_path, "a path"),
-    "_Path | None": (lambda value: value is None or _is_path(value), "a path"),
     "int": (_is_whole, f"a whole number from 1 to {_LARGEST:,}"),
     "bool": (lambda value: isinstance(value, bool), "True or False"),
-    "float | None": (_is_number_or_none, "a number, or None"),
-    "str | None": (_is_line_or_none, "a text of one line, or None"),
+    "float": (lambda value: isinstance(value, int | float) and not isinstance(value, bool), "a number, or None"),
+    "str": (lambda value: isinstance(value, str) and bool(value) and value.isprintable(), "a text of one line, or None"),
     "ContinueFrom": (lambda value: value in get_args(ContinueFrom), "'previous' or 'best'"),
     "Sequence[str]": (lambda value: _is_list_of(value, str), "a list of texts"),
     "str | Iterable[str]": (
@@ -228,12 +216,9 @@ _TYPES: Final[Mapping[str, tuple[Callable[[object], bool], str]]] = {
         "a list of texts, or one with commas",
     ),
     "Sequence[Step]": (lambda value: _is_list_of(value, Step), "a list of Step"),
-    "_Scores | None": (
-        lambda value: value is None or _is_path(value) or _is_list_of(value, Mapping),
-        "a list of rows, or the path of a file",
-    ),
-    "Mapping[str, Role]": (_is_mapping, "a mapping of roles by name"),
-    "Mapping[str, str]": (_is_mapping, "a mapping of texts by name"),
-    "Mapping[str, _Path]": (_is_mapping, "a mapping of paths by role"),
+    "_Scores": (lambda value: _is_path(value) or _is_list_of(value, Mapping), "a list of rows, or the path of a file"),
+    "Mapping[str, Role]": (lambda value: isinstance(value, Mapping), "a mapping of roles by name"),
+    "Mapping[str, str]": (lambda value: isinstance(value, Mapping), "a mapping of texts by name"),
+    "Mapping[str, _Path]": (lambda value: isinstance(value, Mapping), "a mapping of paths by role"),
 }
-"""What a value of each type that :class:`CaseLoopConfig` declares has to be, and how an error calls it."""
+"""What a value of each type that :class:`CaseLoopConfig` declares has to be, where it is not None, and how an error calls it."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from jumar.cases.case_store import CaseStore, is_as_recorded, role_file
 from jumar.cases.judgement import BUILTINS, diff_size, read_judgement
@@ -20,6 +20,7 @@ from jumar.cases.records import (
     CaseStatus,
     CaseStepStarted,
     RoleFile,
+    StepOutcome,
     StepRecord,
     tell,
 )
@@ -190,34 +191,34 @@ class IterationRunner:
             remove_any(targets[role])
         written = {role: role_file(path, path.relative_to(directory).as_posix()) for role, path in targets.items()}
         there = {role: file for role, file in written.items() if file is not None}
-        facts: dict[str, Any] = {
-            "attempt": attempt,
-            "step": step.name,
-            "seconds": round(result.seconds, 6),
-            "exit_code": result.exit_code,
-            "output_tail": result.output_tail,
-            "usage": result.usage,
-            "notes": result.notes,
-            "outputs": MappingProxyType(there),
-        }
+        outcome: StepOutcome = "ok"
+        detail = ""
         if result.interrupted:
-            return StepRecord(**facts, outcome="interrupted", detail=result.failure or "stopped on request")
-        if result.failure is not None:
-            outcome = "timeout" if result.timed_out else "failed"
-            return StepRecord(**facts, outcome=outcome, detail=_with_last_line(result.failure, result.output_tail))
-        if large:
+            outcome, detail = "interrupted", result.failure or "stopped on request"
+        elif result.failure is not None:
+            last = last_line(result.output_tail)
+            outcome, detail = "timeout" if result.timed_out else "failed", result.failure
+            detail += f": {escape(last)[:200]}" if last and last not in detail else ""
+        elif large:
             names = ", ".join(f"{role} ({human_size(size)})" for role, size in large.items())
             most = human_size(self.settings.max_file_bytes)
-            detail = f"it wrote {names}, and a file may have {most}; [run] max_file_mb allows more"
-            return StepRecord(**facts, outcome="failed", detail=detail)
-        missing = sorted(set(targets) - set(there))
-        if missing:
-            names = ", ".join(
-                f"{role} ({targets[role].name}{', which is no regular file' if os.path.lexists(targets[role]) else ''})"
-                for role in missing
-            )
-            return StepRecord(**facts, outcome="missing_output", detail=f"it did not write {names}")
-        return StepRecord(**facts, outcome="ok")
+            outcome, detail = "failed", f"it wrote {names}, and a file may have {most}; [run] max_file_mb allows more"
+        elif missing := {role: target for role, target in sorted(targets.items()) if role not in there}:
+            odd = {role: ", which is no regular file" if os.path.lexists(target) else "" for role, target in missing.items()}
+            names = ", ".join(f"{role} ({target.name}{odd[role]})" for role, target in missing.items())
+            outcome, detail = "missing_output", f"it did not write {names}"
+        return StepRecord(
+            attempt=attempt,
+            step=step.name,
+            outcome=outcome,
+            detail=detail,
+            seconds=round(result.seconds, 6),
+            exit_code=result.exit_code,
+            output_tail=result.output_tail,
+            usage=result.usage,
+            notes=result.notes,
+            outputs=MappingProxyType(there),
+        )
 
     def _record(
         self,
@@ -230,27 +231,29 @@ class IterationRunner:
         changed = [role for role, file in outputs.items() if not is_as_recorded(directory, file)]
         outputs = {role: file for role, file in outputs.items() if role not in changed}
         recorded = self.store.steps(directory)
-        facts: dict[str, Any] = {
-            "case": self.store.number,
-            "number": number,
-            "parent": None if parent is None else parent.number,
-            "outputs": MappingProxyType(outputs),
-            "steps": tuple(end for _, end in recorded if end is not None),
-            "nonce": recorded[0][0].nonce if recorded else "",
-            "diff": diff_size(directory / outputs["ckg_diff"].path, self.settings.diff) if "ckg_diff" in outputs else None,
-        }
-        unscored = MappingProxyType(dict.fromkeys(self.settings.keys))
+        values: Mapping[str, float | None] = MappingProxyType(dict.fromkeys(self.settings.keys))
+        status: CaseStatus = "step_failed"
         if failed is not None:
-            reason = f"step {failed.step}: {failed.detail}"
-            return CaseIteration(**facts, status=_STATUS[failed.outcome], reason=reason, values=unscored)
-        if changed:
+            status, reason = _STATUS[failed.outcome], f"step {failed.step}: {failed.detail}"
+        elif changed:
             reason = f"{', '.join(changed)} was changed by a later step; a step writes its own outputs only"
-            return CaseIteration(**facts, status="step_failed", reason=reason, values=unscored)
-        keys = self.settings.keys if self.settings.dry_run is None else dry_keys(self.settings.keys)
-        judgement = read_judgement(directory / outputs[JUDGE].path, keys)
-        reason = unusable(judgement, [key.name for key in self.settings.order.keys])
-        status: CaseStatus = "ok" if reason is None else "invalid_score"
-        return CaseIteration(**facts, status=status, reason=reason or "", values=judgement.values)
+        else:
+            keys = self.settings.keys if self.settings.dry_run is None else dry_keys(self.settings.keys)
+            judgement = read_judgement(directory / outputs[JUDGE].path, keys)
+            reason = unusable(judgement, [key.name for key in self.settings.order.keys])
+            status, values = "invalid_score" if reason else "ok", judgement.values
+        return CaseIteration(
+            case=self.store.number,
+            number=number,
+            status=status,
+            reason=reason,
+            values=values,
+            parent=None if parent is None else parent.number,
+            outputs=MappingProxyType(outputs),
+            steps=tuple(end for _, end in recorded if end is not None),
+            nonce=recorded[0][0].nonce if recorded else "",
+            diff=diff_size(directory / outputs["ckg_diff"].path, self.settings.diff) if "ckg_diff" in outputs else None,
+        )
 
 
 def tell_told(store: CaseStore, listener: CaseListener | None) -> list[str]:
@@ -268,8 +271,3 @@ def _done(directory: Path, step: Step, earlier: Sequence[StepRecord]) -> StepRec
         return None
     as_written = all(is_as_recorded(directory, file) for file in last.outputs.values())
     return last if as_written else None
-
-
-def _with_last_line(failure: str, output: str) -> str:
-    last = last_line(output)
-    return failure if not last or last in failure else f"{failure}: {escape(last)[:200]}"

@@ -78,6 +78,11 @@ def case_parent(iterations: Sequence[CaseIteration], continue_from: str, order: 
         best = rank_case(iterations, order).best
         if best is not None:
             return best
+    return last_complete(iterations)
+
+
+def last_complete(iterations: Sequence[CaseIteration]) -> CaseIteration | None:
+    """Return the last of the iterations, which come by number, whose steps all did their work."""
     return next((iteration for iteration in reversed(iterations) if iteration.complete), None)
 
 

@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from jumar.cases.judgement import CaseJudgement, diff_size, read_judgement
 from jumar.cases.layout import case_number
-from jumar.cases.records import CaseIteration, RoleFile
+from jumar.cases.records import CaseIteration, CaseStatus, RoleFile
 from jumar.core.files import sha256_file
 from jumar.core.leftovers import TEMPORARY
 from jumar.core.text import escape
@@ -56,11 +56,9 @@ def read_recording(
         raise NotFoundError(f"{escape(os.fspath(directory))} {problem}")
     directory = directory.absolute()
     by_case: dict[Path, list[tuple[int, Path]]] = {}
-    for path in _iteration_directories(directory):
-        number = _iteration_number(path.name)
+    for number, path in _iteration_directories(directory):
         case = path.parent.parent if path.parent.name == "iterations" else path.parent
-        if number is not None:
-            by_case.setdefault(case, []).append((number, path))
+        by_case.setdefault(case, []).append((number, path))
     if not by_case:
         raise NotFoundError(
             f"{escape(os.fspath(directory))} holds no recorded case: looked for iter_0001/judge/*.json, at any depth"
@@ -80,28 +78,25 @@ def read_recording(
     )
 
 
-def _iteration_directories(directory: Path) -> list[Path]:
-    directories: list[Path] = []
+def _iteration_directories(directory: Path) -> list[tuple[int, Path]]:
+    """Return the directories ``iter_0001`` with their numbers; other tools fill up with fewer zeros, or none."""
+    directories: list[tuple[int, Path]] = []
     for parent, names, _ in os.walk(directory):
         skipped = _UNFINISHED if "iterations" in names else frozenset[str]()
         names[:] = sorted(n for n in names if n != "best" and n not in skipped and not n.startswith(TEMPORARY))
-        inside = [name for name in names if _iteration_number(name) is not None]
-        directories += [Path(parent, name) for name in inside]
+        inside = {name: match for name in names if (match := _ITER.fullmatch(name))}
+        directories += [(int(match[1]), Path(parent, name)) for name, match in inside.items()]
         names[:] = [name for name in names if name not in inside]
     return directories
-
-
-def _iteration_number(name: str) -> int | None:
-    """Return the number of a directory ``iter_0001``; other tools fill up with fewer zeros, or none."""
-    match = _ITER.fullmatch(name)
-    return int(match[1]) if match else None
 
 
 def _numbered(cases: list[Path]) -> list[tuple[int, Path]]:
     """Number cases by their names: ``case_02``, else the last digits in it; those without get the numbers that are left."""
     numbers: dict[int, Path] = {}
     unnamed: list[Path] = []
-    for case in sorted(cases, key=lambda path: [(int(part) if part.isdigit() else 0, part) for part in _parts(path)]):
+    # in runs of digits and of others, so that case10 comes after case2
+    parts = {case: re.findall(r"\d+|\D+", os.fspath(case)) for case in cases}
+    for case in sorted(cases, key=lambda path: [(int(part) if part.isdigit() else 0, part) for part in parts[path]]):
         digits = _DIGITS.findall(case.name)
         number = case_number(case.name) or (int(digits[-1]) if digits else None)
         if not number:
@@ -117,11 +112,6 @@ def _numbered(cases: list[Path]) -> list[tuple[int, Path]]:
     return sorted([*numbers.items(), *zip(list(itertools.islice(free, len(unnamed))), unnamed, strict=True)])
 
 
-def _parts(path: Path) -> list[str]:
-    """Return a path's text in runs of digits and of others, so that ``case10`` comes after ``case2``."""
-    return re.findall(r"\d+|\D+", os.fspath(path))
-
-
 def _iteration(
     case: int,
     number: int,
@@ -133,27 +123,33 @@ def _iteration(
     diff: Sequence[str],
 ) -> CaseIteration:
     judges = sorted((directory / roles["judge"].folder).glob("*.json")) if "judge" in roles else []
-    diffs = {name: _role_path(directory, role, case, number) for name, role in roles.items()}
-    facts: dict[str, Any] = {"case": case, "number": number, "diff": diff_size(diffs.get("ckg_diff"), diff)}
-    outputs = {
-        name: RoleFile(path=path.relative_to(directory).as_posix(), sha256=sha256_file(path), size=path.stat().st_size)
-        for name, path in diffs.items()
-        if path is not None
-    }
-    facts["outputs"] = MappingProxyType(outputs)
+    paths = {name: path for name, role in roles.items() if (path := _role_path(directory, role, case, number)) is not None}
+    values: Mapping[str, float | None] = MappingProxyType({})
+    status: CaseStatus = "missing_output"
     if len(judges) != 1:
         reason = "it has no judge's file" if not judges else f"it has {len(judges)} judge's files"
-        return CaseIteration(**facts, status="missing_output", reason=reason)
-    judgement = read_judgement(judges[0], keys)
-    reason = unusable(judgement, needed)
-    status = "ok" if reason is None else "invalid_score"
-    return CaseIteration(**facts, status=status, reason=reason or "", values=judgement.values)
+    else:
+        judgement = read_judgement(judges[0], keys)
+        reason = unusable(judgement, needed)
+        status, values = "invalid_score" if reason else "ok", judgement.values
+    return CaseIteration(
+        case=case,
+        number=number,
+        status=status,
+        reason=reason,
+        values=values,
+        diff=diff_size(paths.get("ckg_diff"), diff),
+        outputs=MappingProxyType({name: _file(path, directory) for name, path in paths.items()}),
+    )
 
 
-def unusable(judgement: CaseJudgement, needed: Sequence[str]) -> str | None:
-    """Return why an iteration with this judgement cannot be ranked by the keys ``needed``; None when it can."""
-    problems = dict.fromkeys(judgement.problems[name] for name in needed if name in judgement.problems)
-    return "; ".join(problems) or None
+def unusable(judgement: CaseJudgement, needed: Sequence[str]) -> str:
+    """Return why an iteration with this judgement cannot be ranked by the keys ``needed``; empty when it can."""
+    return "; ".join(dict.fromkeys(judgement.problems[name] for name in needed if name in judgement.problems))
+
+
+def _file(path: Path, directory: Path) -> RoleFile:
+    return RoleFile(path=path.relative_to(directory).as_posix(), sha256=sha256_file(path), size=path.stat().st_size)
 
 
 def _role_path(directory: Path, role: Role, case: int, number: int) -> Path | None:
@@ -175,6 +171,6 @@ def _base(case: Path, number: int, roles: Mapping[str, Role]) -> dict[str, RoleF
         for snapshot in (role.snapshot_name(number), role.snapshot_name(None)):
             path = case.parent / "inputs" / snapshot
             if path.is_file():
-                snapshots[name] = RoleFile(path=f"inputs/{snapshot}", sha256=sha256_file(path), size=path.stat().st_size)
+                snapshots[name] = _file(path, case.parent)
                 break
     return snapshots

@@ -119,6 +119,10 @@ class RunReader:
         """Return one case, begun or not."""
         return CaseReader(self.paths.directory, number, self.trust)
 
+    def seconds(self) -> float:
+        """Return what all recorded steps of the run took. Reads every record of the run."""
+        return sum(self.case(number).seconds() for number in self.case_ids)
+
     def carried(self, before: int) -> CarriedFrom | None:
         """Return what case ``before`` starts from: the choice of the nearest case before it that has one, None for the base."""
         for number in sorted((each for each in self.case_ids if each < before), reverse=True):

@@ -97,6 +97,7 @@ _HOMES = {
     "result": "Explanation ScoredItem SelectionResult",
     "retrieval": "AsyncVectorStore JsonFormatter Session TurnLog VectorStore retrieve retrieve_memory retrieve_memory_sync "
     "retrieve_rules retrieve_rules_sync retrieve_scenarios retrieve_scenarios_sync retrieve_sync select_candidates",
+    "settings": "load_retrieval",
     "stages": "Gate StagedSelection TokenBudget",
     "strategies": "STRATEGIES create_selection_strategy",
     "strategies.adaptive_k": "AdaptiveKSelectionStrategy",

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
-from jumar.cases.ranking import CaseRanking, rank_case
+from jumar.cases.ranking import CaseRanking, last_complete, rank_case
 from jumar.cases.recorded import RecordedCase, read_recording
 from jumar.cases.records import CaseBest, CaseEnd, CaseInputs, CaseIteration, StepRecord
 from jumar.cases.run_store import RunReader
@@ -178,15 +178,11 @@ def _case_of_run(reader: RunReader, number: int, order: LexicographicOrder, reco
     begun = () if pending is None else case.steps(case.paths.pending_iteration(pending))
     unfinished = tuple(end for _, end in begun if end is not None)
     steps = [step for iteration in iterations for step in iteration.steps]
-    last = last_complete(iterations)
-    ranking = rank_case(iterations, order)
-    return CaseReport(
-        number=number,
+    return _case(
+        number,
+        iterations,
+        order,
         case_id=reader.case_ids[number],
-        iterations=iterations,
-        ranking=ranking,
-        last=last,
-        behind=_difference(ranking.best, last),
         origin=_origin_of(inputs),
         paid=paid_for([*steps, *unfinished]),
         pending=pending,
@@ -226,18 +222,8 @@ def load_recording(
     recorded = read_recording(directory, roles=roles, keys=keys, needed=needed, diff=diff)
     cases: list[CaseReport] = []
     for case in recorded:
-        ranking, last = rank_case(case.iterations, order), last_complete(case.iterations)
-        report = CaseReport(
-            number=case.number,
-            case_id=f"case{case.number}",
-            iterations=case.iterations,
-            ranking=ranking,
-            last=last,
-            behind=_difference(ranking.best, last),
-            origin=_origin_by_hash(case, cases),
-            paid=Paid(),
-        )
-        cases.append(report)
+        origin = _origin_by_hash(case, cases)
+        cases.append(_case(case.number, case.iterations, order, case_id=f"case{case.number}", origin=origin, paid=Paid()))
     return _chain(
         directory=os.fspath(directory.absolute()),
         run_id=None,
@@ -282,6 +268,13 @@ def _writers(case: CaseReport, role: str, sha256: str) -> list[int]:
 # -------------------------------------------------------------------------------------------------------------- both
 
 
+def _case(number: int, iterations: tuple[CaseIteration, ...], order: LexicographicOrder, **facts: Any) -> CaseReport:
+    ranking = rank_case(iterations, order)
+    last = last_complete(iterations)
+    behind = _difference(ranking.best, last)
+    return CaseReport(number=number, iterations=iterations, ranking=ranking, last=last, behind=behind, **facts)
+
+
 def _chain(*, cases: tuple[CaseReport, ...], order: LexicographicOrder, planned: int | None, **facts: Any) -> ChainReport:
     numbers = [iteration.number for case in cases for iteration in case.iterations]
     numbers += [case.pending for case in cases if case.pending is not None]
@@ -317,13 +310,6 @@ def _handover(target: CaseReport, cases: Mapping[int, CaseReport], keys: Sequenc
     )
 
 
-def last_complete(iterations: Iterable[CaseIteration]) -> CaseIteration | None:
-    """Return what a chain without a choice would go on with: the last iteration whose steps all did their work."""
-    return max(
-        (iteration for iteration in iterations if iteration.complete), key=lambda iteration: iteration.number, default=None
-    )
-
-
 def _difference(best: CaseIteration | None, other: CaseIteration | None) -> Mapping[str, float | None]:
     if best is None or other is None:
         return MappingProxyType({})
@@ -336,28 +322,24 @@ def _difference(best: CaseIteration | None, other: CaseIteration | None) -> Mapp
 
 def paid_for(steps: Sequence[StepRecord]) -> Paid:
     """Return what ``steps`` used."""
-    return _sum(
-        [
-            Paid(
-                step_runs=1,
-                seconds=step.seconds,
-                cost_usd=step.usage.token_cost_usd,
-                cost_reported=int(step.usage.token_cost_usd is not None),
-                tokens=step.usage.tokens_used,
-            )
-            for step in steps
-        ]
-    )
+    costs = [step.usage.token_cost_usd for step in steps]
+    reported = sum(cost is not None for cost in costs)
+    tokens = [step.usage.tokens_used for step in steps]
+    seconds = _total(step.seconds for step in steps)
+    return Paid(step_runs=len(steps), seconds=seconds, cost_usd=_total(costs), cost_reported=reported, tokens=_total(tokens, sum))
 
 
 def _sum(parts: Sequence[Paid]) -> Paid:
-    seconds = [part.seconds for part in parts if part.seconds is not None]
-    costs = [part.cost_usd for part in parts if part.cost_usd is not None]
-    tokens = [part.tokens for part in parts if part.tokens is not None]
     return Paid(
         step_runs=sum(part.step_runs for part in parts),
-        seconds=math.fsum(seconds) if seconds else None,
-        cost_usd=math.fsum(costs) if costs else None,
+        seconds=_total(part.seconds for part in parts),
+        cost_usd=_total(part.cost_usd for part in parts),
         cost_reported=sum(part.cost_reported for part in parts),
-        tokens=sum(tokens) if tokens else None,
+        tokens=_total((part.tokens for part in parts), sum),
     )
+
+
+def _total(values: Iterable[float | None], add: Callable[[list[Any]], Any] = math.fsum) -> Any:
+    """Return the sum of the values that are known; None when none is."""
+    known = [value for value in values if value is not None]
+    return add(known) if known else None
