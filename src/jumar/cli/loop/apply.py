@@ -26,14 +26,14 @@ from jumar.core.files import as_write_error, write_named
 from jumar.core.redaction import current, redacted_json
 from jumar.core.text import escape, plural
 from jumar.errors import NothingEvaluatedError, UsageError
-from jumar.loop.decisions.apply import apply, data_of, finish, unfinished
+from jumar.loop.decisions.apply import apply, data_of, finish, workdir_of
 from jumar.loop.decisions.git import make_branch, make_commit, make_patch
 from jumar.loop.decisions.moves import Change
 from jumar.loop.decisions.plan import ApplyPlan, plan_apply, unclaimed
 from jumar.loop.decisions.select import record_selection, refuse_program
 from jumar.loop.decisions.undo import plan_undo, undo, way_back
 from jumar.loop.report.views import refresh_views
-from jumar.loop.store.in_force import artifact_rules, config_now, criteria_of, last_applied, select_from, standing
+from jumar.loop.store.in_force import artifact_rules, config_now, criteria_of, last_applied, select_from, standing, unfinished
 from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.running import locked_tree
 from jumar.model import Decision
@@ -209,7 +209,7 @@ def _dry_run(store: LoopStore, given: Mapping[str, Any]) -> None:
         return
     if found is not None:
         way_out = command_for("apply", store.paths.directory)
-        print_line("note", f"the {found.kind} of iteration {found.iteration} was interrupted; {way_out} finishes it first")
+        print_line("note", f"the {found.kind} of iteration {found.best_iteration} was interrupted; {way_out} finishes it first")
     if plan.empty:
         print_line(
             "plan", f"{shown_path(plan.workdir)} holds iteration {iteration} already ({plural(len(plan.unchanged), 'file')})"
@@ -276,7 +276,7 @@ def _apply(store: LoopStore, given: Mapping[str, Any]) -> None:
     workdir = _workdir(store)
     found = unfinished(store)
     if found is not None:
-        workdir = found.workdir
+        workdir = workdir_of(store, found)
     with _changing(store, workdir) as (by, at):
         if unfinished(store) is not None:
             document, lines = _finished(store, finish(store, by=by, at=at))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
 from jumar.core.codec import Fields
 from jumar.errors import ConflictError, JumarError, UsageError
@@ -15,7 +14,7 @@ from jumar.loop.decisions.moves import Moves, carry_out, keep_copy
 from jumar.loop.decisions.plan import ApplyPlan, snapshot_of, workdir_from_json, workdir_to_json
 from jumar.loop.decisions.select import final_delta
 from jumar.loop.snapshots.tree import Tree
-from jumar.loop.store.in_force import last_applied
+from jumar.loop.store.in_force import last_applied, unfinished
 from jumar.loop.store.layout import ARTIFACTS
 from jumar.loop.store.loop_store import LoopStore
 from jumar.model import Decision
@@ -66,14 +65,14 @@ def finish(store: LoopStore, *, by: str, at: str) -> Decision:
         found = unfinished(store)
         if found is None:
             raise UsageError(f"there is no interrupted apply or undo in loop '{store.loop_id}'")
-        with Tree(found.workdir) as tree, explaining(store, tree):
+        with Tree(workdir_of(store, found)) as tree, explaining(store, tree):
             try:
-                complete(store, tree, found.decision, by=by, at=at, resumed=True)
+                complete(store, tree, found, by=by, at=at, resumed=True)
             except ConflictError as error:
                 if tree.touched:
                     raise
                 raise ConflictError(f"{error}; `jumar apply {store.loop_id} --undo --force` takes it back") from error
-        return found.decision
+        return found
 
 
 def _fields(store: LoopStore, plan: ApplyPlan, more: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,40 +95,14 @@ def _fields(store: LoopStore, plan: ApplyPlan, more: Mapping[str, Any]) -> dict[
     }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unfinished:
-    """An operation that has a beginning and no end. ``iteration`` is the one that was being applied, or taken back."""
-
-    kind: Literal["apply", "undo"]
-    decision: Decision
-    iteration: int
-    workdir: Path
-
-
 def data_of(decision: Decision) -> Fields:
     """Return what belongs to the decision's kind, with typed access."""
     return Fields(decision.data, f"decision {decision.number:04d}-{decision.kind}: data")
 
 
-def unfinished(store: LoopStore) -> Unfinished | None:
-    """Return the apply or undo that was cut off, or None. There is never more than one."""
-    decisions = store.decisions()
-    ends = [decision for decision in decisions if decision.kind in {"apply-end", "undo-end"}]
-    # an undo ends its apply too, and every earlier try to take that back
-    ended = {decision.data.get("apply") for decision in ends}
-    undone = {decision.data.get("apply") for decision in ends if decision.kind == "undo-end"}
-    for decision in reversed(decisions):
-        open_apply = decision.kind == "apply" and decision.number not in ended
-        open_undo = decision.kind == "undo" and decision.data.get("apply") not in undone
-        if open_apply or open_undo:
-            fields = data_of(decision)
-            return Unfinished(
-                kind="apply" if decision.kind == "apply" else "undo",
-                decision=decision,
-                iteration=fields.integer("iteration"),
-                workdir=workdir_from_json(store, fields),
-            )
-    return None
+def workdir_of(store: LoopStore, decision: Decision) -> Path:
+    """Return the working directory that an apply or an undo names."""
+    return workdir_from_json(store, data_of(decision))
 
 
 def refuse_unfinished(store: LoopStore) -> None:
@@ -137,7 +110,7 @@ def refuse_unfinished(store: LoopStore) -> None:
     found = unfinished(store)
     if found is not None:
         raise UsageError(
-            f"the {found.kind} of iteration {found.iteration} that began at {found.decision.at} was interrupted; "
+            f"the {found.kind} of iteration {found.best_iteration} that began at {found.at} was interrupted; "
             f"`jumar apply {store.loop_id}` finishes it" + ("" if found.kind == "undo" else ", with --undo it is taken back")
         )
 

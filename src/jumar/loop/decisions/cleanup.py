@@ -17,7 +17,7 @@ from jumar.loop.decisions.apply import data_of, refuse_unfinished
 from jumar.loop.ranking.choose import running_best
 from jumar.loop.ranking.degradation import detect_degradation
 from jumar.loop.ranking.ratchet import latest_best
-from jumar.loop.store.in_force import config_now, criteria_of, evidence_of, standing
+from jumar.loop.store.in_force import config_now, criteria_of, evidence_of, standing, trail
 from jumar.loop.store.loop_store import LoopStore
 from jumar.model import Decision, IterationView
 from jumar.model.views import valid_points
@@ -143,9 +143,7 @@ def _before_degradations(views: tuple[IterationView, ...]) -> list[int]:
 
 
 def _applied(store: LoopStore) -> list[int]:
-    decisions = store.decisions()
-    undone = {decision.data.get("apply") for decision in decisions if decision.kind == "undo-end"}
-    applies = [decision for decision in decisions if decision.kind == "apply" and decision.number not in undone]
+    applies = [entry.decision for entry in trail(store) if entry.decision.kind == "apply" and entry.state != "undone"]
     return [data_of(decision).integer("iteration") for decision in applies]
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from jumar.errors import ConflictError, NotFoundError, UsageError
-from jumar.loop.decisions.apply import Unfinished, apply, complete, data_of, explaining, refuse_unrecorded, unfinished
+from jumar.loop.decisions.apply import apply, complete, data_of, explaining, refuse_unrecorded
 from jumar.loop.decisions.moves import Change, Moves, conflict_message, directories
 from jumar.loop.decisions.plan import ApplyPlan, plan_apply, workdir_from_json, workdir_to_json
 from jumar.loop.snapshots.tree import Tree, same
-from jumar.loop.store.in_force import artifact_rules, last_applied, works_in_place
+from jumar.loop.store.in_force import artifact_rules, last_applied, unfinished, works_in_place
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.loop_store import LoopStore
 from jumar.model import Decision
@@ -159,10 +159,10 @@ def _to_undo(store: LoopStore) -> tuple[Decision, bool] | None:
     return None if last is None else (last, True)
 
 
-def _apply_of(store: LoopStore, found: Unfinished) -> tuple[Decision, bool]:
+def _apply_of(store: LoopStore, found: Decision) -> tuple[Decision, bool]:
     if found.kind == "apply":
-        return found.decision, False
-    number = data_of(found.decision).integer("apply")
+        return found, False
+    number = data_of(found).integer("apply")
     decisions = store.decisions()
     whole = any(decision.kind == "apply-end" and decision.data.get("apply") == number for decision in decisions)
     return next(decision for decision in decisions if decision.number == number), whole

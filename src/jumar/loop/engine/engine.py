@@ -10,7 +10,7 @@ from functools import partial
 
 from jumar.core.clock import SystemClock, current_user
 from jumar.errors import ConflictError, JumarError, NothingEvaluatedError, StoreWriteError, UsageError
-from jumar.loop.decisions.apply import finish, unfinished
+from jumar.loop.decisions.apply import finish
 from jumar.loop.decisions.select import record_selection
 from jumar.loop.engine.accounting import may_begin, refused_text, refused_too_often, turned_away, wait_for
 from jumar.loop.engine.batch import Batch
@@ -29,7 +29,7 @@ from jumar.loop.ranking.stopping import check_rules, evaluate_stop
 from jumar.loop.report.views import held_output, refresh_views
 from jumar.loop.scorers.checks import ChecksScorer
 from jumar.loop.settings import LoopParts, LoopSettings
-from jumar.loop.store.in_force import RunningTotals, evidence_of, held, select_from, standing
+from jumar.loop.store.in_force import RunningTotals, evidence_of, held, select_from, standing, unfinished
 from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.repair import quarantined
 from jumar.loop.store.running import locked_tree

@@ -204,11 +204,13 @@ def trail_of(decisions: Sequence[Decision]) -> tuple[TrailEntry, ...]:
 
 def last_applied(store: LoopReader) -> Decision | None:
     """Return the last apply that has its end and was not taken back; None when there is none."""
-    decisions = store.decisions()
-    ended = {decision.data.get("apply") for decision in decisions if decision.kind == "apply-end"}
-    undone = {decision.data.get("apply") for decision in decisions if decision.kind == "undo-end"}
-    applies = (decision for decision in reversed(decisions) if decision.kind == "apply")
-    return next((decision for decision in applies if decision.number in ended - undone), None)
+    applies = (entry.decision for entry in reversed(trail(store)) if entry.decision.kind == "apply" and entry.state == "done")
+    return next(applies, None)
+
+
+def unfinished(store: LoopReader) -> Decision | None:
+    """Return the apply or undo that was cut off, or None. There is never more than one."""
+    return next((entry.decision for entry in reversed(trail(store)) if entry.state == "unfinished"), None)
 
 
 class RunningTotals:

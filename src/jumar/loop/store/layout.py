@@ -7,7 +7,6 @@ import itertools
 import os
 import re
 import secrets
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -155,66 +154,34 @@ def _leads_to_directory(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-@dataclass(frozen=True, slots=True)
 class LoopPaths:
-    """The paths of one loop. ``directory`` is absolute, so that a later ``chdir`` changes nothing."""
+    """The paths of one loop. ``directory`` is absolute, so that a later ``chdir`` changes nothing.
 
-    directory: Path
+    ``checks`` holds copies of what decides about candidates, as it was at the start (``checks/0001``), and one for each accepted
+    change; ``recheck`` what lay beside the snapshots when the loop began, and what a recheck of the selected iteration has set
+    aside. ``events`` is a convenience for watchers, never a source of truth; its older part is ``events.1.jsonl``. ``root`` is
+    the root that the loop belongs to, its own directory where it stands alone.
+    """
 
-    @property
-    def loop_json(self) -> Path:
-        return self.directory / "loop.json"
-
-    @property
-    def attempts(self) -> Path:
-        return self.directory / "attempts"
-
-    @property
-    def scratch(self) -> Path:
-        return self.directory / "scratch"
-
-    @property
-    def pending(self) -> Path:
-        return self.directory / "pending"
-
-    @property
-    def iterations(self) -> Path:
-        return self.directory / "iterations"
-
-    @property
-    def readings(self) -> Path:
-        return self.directory / "readings"
-
-    @property
-    def decisions(self) -> Path:
-        return self.directory / "decisions"
-
-    @property
-    def undo(self) -> Path:
-        return self.directory / "undo"
-
-    @property
-    def set_aside(self) -> Path:
-        return self.directory / "set-aside"
-
-    @property
-    def checks(self) -> Path:
-        """Copies of what decides about candidates, as it was at the start: ``checks/0001``, and one for each accepted change."""
-        return self.directory / "checks"
-
-    @property
-    def recheck(self) -> Path:
-        """What lay beside the snapshots when the loop began, and what a recheck of the selected iteration has set aside."""
-        return self.directory / "recheck"
-
-    @property
-    def final_output(self) -> Path:
-        return self.directory / "final-output"
-
-    @property
-    def events(self) -> Path:
-        """A convenience for watchers, never a source of truth; its older part is ``events.1.jsonl``."""
-        return self.directory / "events.jsonl"
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.root = root_of(directory)
+        self.loop_json = directory / "loop.json"
+        self.attempts = directory / "attempts"
+        self.scratch = directory / "scratch"
+        self.pending = directory / "pending"
+        self.iterations = directory / "iterations"
+        self.readings = directory / "readings"
+        self.decisions = directory / "decisions"
+        self.undo = directory / "undo"
+        self.set_aside = directory / "set-aside"
+        self.checks = directory / "checks"
+        self.recheck = directory / "recheck"
+        self.final_output = directory / "final-output"
+        self.events = directory / "events.jsonl"
+        self.tracking_view = directory / "best-output-tracking.json"
+        self.best_view = directory / "best-tracker.json"
+        self.report_view = directory / "selection-report.md"
 
     def stop_files(self) -> tuple[Path, ...]:
         """The files that ask this loop to stop, whether or not they exist: the root's, then its own."""
@@ -224,28 +191,11 @@ class LoopPaths:
         return (own,) if root == real else (root / STOP, own)
 
     @property
-    def tracking_view(self) -> Path:
-        return self.directory / "best-output-tracking.json"
-
-    @property
-    def best_view(self) -> Path:
-        return self.directory / "best-tracker.json"
-
-    @property
-    def report_view(self) -> Path:
-        return self.directory / "selection-report.md"
-
-    @property
     def lock(self) -> Path:
         """A function of the directory's real path alone, so that every process finds the same lock."""
         real = Path(os.path.realpath(self.directory))
         root = root_of(real)
         return real / ".lock" if root == real else root / LOCKS / real.name
-
-    @property
-    def root(self) -> Path:
-        """The root that the loop belongs to; its own directory where it stands alone."""
-        return root_of(self.directory)
 
     @property
     def subdirectories(self) -> tuple[Path, ...]:

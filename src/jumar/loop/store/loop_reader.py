@@ -11,6 +11,7 @@ import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -24,9 +25,9 @@ from jumar.loop.snapshots.manifest import Manifest, ManifestFile, compose, paths
 from jumar.loop.store.layout import ARTIFACTS, MANIFEST, METRICS, LoopPaths, iteration_name
 from jumar.loop.store.reading import (
     Listing,
+    Records,
     TreeStart,
     attempt_names,
-    decision_number,
     iteration_numbers,
     lost_iterations,
     read_attempt,
@@ -68,17 +69,13 @@ class LoopReader:
         self._place = os.lstat(self.paths.directory)
         self._iterations = Listing(self.paths.iterations)
         self._attempts = Listing(self.paths.attempts)
-        self._decisions = Listing(self.paths.decisions)
-        self._readings = Listing(self.paths.readings)
+        self._decisions = Records(self.paths.decisions, partial(read_decision, read=self.trust.read))
+        self._readings = Records(self.paths.readings, partial(read_later_reading, read=self.trust.read))
         self._numbers: list[int] = []
         self._views: dict[int, IterationView] = {}
         self._ordered: tuple[IterationView, ...] | None = None
         self._known_attempts: dict[int, Attempt] = {}
         self._all_attempts: tuple[Attempt, ...] | None = None
-        self._known_decisions: dict[int, Decision] = {}
-        self._all_decisions: tuple[Decision, ...] | None = None
-        self._known_readings: dict[int, Reading] = {}
-        self._all_readings: tuple[Reading, ...] | None = None
         self._manifests: dict[int, Manifest] = {}
         self._looked: set[Listing] = set()
         self.tree_starts: dict[str, TreeStart] = {}  # of a run: what a program changes on disk is not read again
@@ -166,17 +163,7 @@ class LoopReader:
 
     def decisions(self) -> tuple[Decision, ...]:
         """Return every decision by number. Errors: :class:`StoreDamagedError`."""
-        if self._changed(self._decisions):
-            self._all_decisions = None
-        if self._all_decisions is None:
-            numbered = [(decision_number(name), name) for name in self._decisions.names]
-            known = self._known_decisions
-            found = sorted((number, name) for number, name in numbered if number is not None)
-            for number, name in found:
-                if number not in known:
-                    known[number] = read_decision(self.paths.decisions / name, number, self.trust.read)
-            self._all_decisions = tuple(known[number] for number, _ in found)
-        return self._all_decisions
+        return self._decisions.all(changed=self._changed(self._decisions))
 
     def last_end(self) -> Decision | None:
         """Return the end of the last run that came to one; iterations may have followed it. None when there is none."""
@@ -194,17 +181,7 @@ class LoopReader:
 
     def readings(self) -> tuple[Reading, ...]:
         """Return every later evaluation of an iteration, by number. Errors: :class:`StoreDamagedError`."""
-        if self._changed(self._readings):
-            self._all_readings = None
-        if self._all_readings is None:
-            numbered = [(decision_number(name), name) for name in self._readings.names]
-            known = self._known_readings
-            found = sorted((number, name) for number, name in numbered if number is not None)
-            for number, name in found:
-                if number not in known:
-                    known[number] = read_later_reading(self.paths.readings / name, number, self.trust.read)
-            self._all_readings = tuple(known[number] for number, _ in found)
-        return self._all_readings
+        return self._readings.all(changed=self._changed(self._readings))
 
     def manifest(self, number: int) -> Manifest:
         """Return the complete manifest of an iteration. Errors: :class:`NotFoundError`, :class:`StoreDamagedError`."""

@@ -356,9 +356,7 @@ class LoopStore(LoopReader):
             path = self.paths.decisions / name
             files.write_once(path, decision_bytes(decision, place_of(self.nonce, path)))
             self.wrote(os.fspath(path))
-            self._decisions.names.add(name)
-            self._known_decisions[number] = decision
-            self._all_decisions = None
+            self._decisions.add(name, number, decision)
         return decision
 
     def add_reading(self, kind: ReadingKind, iteration: int, **fields: Any) -> Reading:
@@ -373,9 +371,7 @@ class LoopStore(LoopReader):
             reading = Reading(number=number, kind=kind, iteration=iteration, **fields)
             path = self.paths.reading_file(number, kind, iteration)
             self._write(path, reading.to_json())
-            self._readings.names.add(path.name)
-            self._known_readings[number] = reading
-            self._all_readings = None
+            self._readings.add(path.name, number, reading)
         return reading
 
     def set_aside(self, source: Path, paths: Iterable[str]) -> Path:

@@ -15,7 +15,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, Generic, TypeVar, cast
 
 from jumar.core import files
 from jumar.core.codec import FORMAT, decode, encode
@@ -78,6 +78,38 @@ class Listing:
         changed = names != self.names
         self.names = names
         return changed
+
+
+_R = TypeVar("_R")
+
+
+class Records(Listing, Generic[_R]):
+    """The records of one directory, a file each, whose names begin with their number; each is read once."""
+
+    def __init__(self, directory: Path, read: Callable[[Path, int], _R]) -> None:
+        super().__init__(directory)
+        self._place = directory
+        self._read = read
+        self._known: dict[int, _R] = {}
+        self._all: tuple[_R, ...] | None = None
+
+    def all(self, *, changed: bool) -> tuple[_R, ...]:
+        """Return every record by number; ``changed`` says that the names did. Errors: those of reading one."""
+        if changed:
+            self._all = None
+        if self._all is None:
+            numbered = sorted((number, name) for name in self.names if (number := decision_number(name)) is not None)
+            for number, name in numbered:
+                if number not in self._known:
+                    self._known[number] = self._read(self._place / name, number)
+            self._all = tuple(self._known[number] for number, _ in numbered)
+        return self._all
+
+    def add(self, name: str, number: int, record: _R) -> None:
+        """Take in a record that was just written."""
+        self.names.add(name)
+        self._known[number] = record
+        self._all = None
 
 
 Read = Callable[[str | Path], bytes]
