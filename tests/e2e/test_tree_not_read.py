@@ -15,7 +15,7 @@ from commands import call
 from jumar.core import files
 from jumar.core.refusals import is_of_the_machine
 from jumar.errors import ArtifactError, ConflictError, UsageError
-from jumar.loop.engine.take_snapshot import Taking
+from jumar.loop.engine.run_context import Taking
 from jumar.loop.snapshots.manifest import Manifest
 from jumar.loop.snapshots.snapshot import take_snapshot
 from jumar.loop.store.staging import Pending

@@ -483,7 +483,7 @@ def test_a_damaged_snapshot_never_reaches_the_tree(store, work):
     stored = store.artifacts(1) / "src/new/n.txt"
     stored.chmod(0o600)
     stored.write_bytes(b"bit rot")
-    with pytest.raises(StoreDamagedError, match="is not what was stored"):
+    with pytest.raises(StoreDamagedError, match="has another content than was recorded"):
         apply(store, plan, by=BY, at=AT)
     stored.unlink()
     with pytest.raises(StoreDamagedError, match="cannot be read"):
@@ -674,7 +674,7 @@ def test_an_apply_cut_off_before_its_copy_was_there_is_taken_back_without_touchi
     later = LoopStore.open(store.paths.directory)
     found = unfinished(later)
     assert found is not None
-    assert not later.paths.undo_of(found.decision.number).exists()
+    assert not later.paths.undo_of(found.number).exists()
     (work / "a.txt").write_bytes(b"edited after the crash")
     with pytest.raises(ConflictError):
         finish(later, by=BY, at=AT)

@@ -13,7 +13,7 @@ from jumar.core.leftovers import remove_tree
 from jumar.errors import ArtifactError
 from jumar.loop.engine.engine import Loop
 from jumar.loop.engine.outcome import LoopOutcome
-from jumar.loop.engine.take_snapshot import Taking
+from jumar.loop.engine.run_context import Taking
 from jumar.loop.events.events import Event, Notice
 from jumar.loop.settings import Isolation, LoopParts, LoopSettings
 from jumar.loop.snapshots.matching import ArtifactRules

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jumar.core.files import copy_file
+from jumar.loop.decisions.moves import parents_of
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.model.records import ArtifactDetail
 from jumar.processes.git import Git, records
@@ -96,7 +97,7 @@ class Layout:
 
     def lay_attributes_from(self, top: Path, paths: Iterable[str], known: set[str]) -> None:
         """Copy the attribute files above ``paths`` out of a work tree, but those that are ``known``; they are not added."""
-        for folder in {""} | {parent + "/" for path in paths for parent in _parents(path)}:
+        for folder in {""} | {parent + "/" for path in paths for parent in parents_of(path)}:
             name = folder + _ATTRIBUTES
             source = top / name
             if name not in known and source.is_file() and not source.is_symlink():
@@ -150,12 +151,12 @@ def replace_part(
     git.run("read-tree", "--empty") if base is None else git.run("read-tree", base)
     present = index_entries(git)
     modules = {path for path, (mode, _) in present.items() if mode == GITLINK}
-    inside_modules = {parent for path in modules for parent in _parents(path)}
+    inside_modules = {parent for path in modules for parent in parents_of(path)}
     wanted: dict[str, ArtifactDetail] = {}
     left_out: list[str] = []
     for path, detail in entries.items():
         full = prefix + path
-        in_module = full in inside_modules or any(parent in modules for parent in (full, *_parents(full)))
+        in_module = full in inside_modules or any(parent in modules for parent in (full, *parents_of(full)))
         if in_module or foreign(path):
             left_out.append(path)
         elif detail.kind != "special":
@@ -186,15 +187,10 @@ def replace_part(
     )
 
 
-def _parents(path: str) -> list[str]:
-    parts = path.split("/")
-    return ["/".join(parts[:count]) for count in range(1, len(parts))]
-
-
 def _in_the_way(present: Mapping[str, Entry], wanted: Mapping[str, ArtifactDetail]) -> set[str]:
     """Return the base's paths that stand where the snapshot has a directory, or below one where it has a file."""
-    directories = {parent for path in wanted for parent in _parents(path)}
-    below = {path for path in present if path not in wanted and any(parent in wanted for parent in _parents(path))}
+    directories = {parent for path in wanted for parent in parents_of(path)}
+    below = {path for path in present if path not in wanted and any(parent in wanted for parent in parents_of(path))}
     return directories.intersection(present) | below
 
 
@@ -216,7 +212,7 @@ def _lay_attributes(
 ) -> None:
     """Lay out the attribute files above the changed files: they say which filters and line endings apply."""
     prefix = layout.git.prefix
-    folders = {""} | {parent + "/" for path in changed for parent in _parents(path)}
+    folders = {""} | {parent + "/" for path in changed for parent in parents_of(path)}
     names = {folder + _ATTRIBUTES for folder in folders} - set(changed)
     from_base: list[str] = []
     for name in sorted(names):

@@ -10,10 +10,8 @@ then the new files. Only then the tree is touched, and from there on only with u
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import os
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -24,20 +22,20 @@ from jumar.core.files import (
     as_write_error,
     check_names,
     make_directory,
-    read_chunks,
     rename_new,
     sync_tree,
-    write_like,
     write_once,
 )
 from jumar.core.leftovers import TEMPORARY, remove_tree
 from jumar.core.record import Record, load, octal, read_octal, stored
 from jumar.core.text import escape, plural
-from jumar.errors import ArtifactError, ConflictError, JumarError, StoreDamagedError
+from jumar.errors import ArtifactError, ConflictError
+from jumar.loop.snapshots.restore import copy_stored
 from jumar.loop.snapshots.scan import RESTORE_PREFIX
 from jumar.loop.snapshots.snapshot import take_snapshot
 from jumar.loop.snapshots.tree import Tree, same
 from jumar.loop.store.layout import ARTIFACTS, MANIFEST, LoopPaths
+from jumar.loop.store.staging import whole_or_gone
 from jumar.model.records import ArtifactDetail
 
 _SHOWN = 20
@@ -158,7 +156,7 @@ def directories(tree: Tree, changes: Iterable[Change]) -> Directories:
     """
     removed = {change.path for change in changes if change.after is None}
     written = {change.path for change in changes if change.after is not None}
-    above = {parent for path in written for parent in _parents(path)}
+    above = {parent for path in written for parent in parents_of(path)}
     replaced: dict[str, int | None] = {}
     obstacles: set[str] = set()
     for path in written:
@@ -170,7 +168,7 @@ def directories(tree: Tree, changes: Iterable[Change]) -> Directories:
             if parent not in removed and tree.stamp(parent) is not None:
                 obstacles.add(parent)
     emptied: dict[str, int | None] = {}
-    losing = {parent for path in removed for parent in _parents(path)} - above - set(replaced)
+    losing = {parent for path in removed for parent in parents_of(path)} - above - set(replaced)
     for directory in sorted(losing, key=lambda name: name.count("/"), reverse=True):
         mode = tree.directory_mode(directory)
         if mode is not None and not {f"{directory}/{name}" for name in tree.listing(directory)} - removed - set(emptied):
@@ -182,7 +180,8 @@ def _deepest_first(modes: Mapping[str, int | None]) -> Mapping[str, int | None]:
     return MappingProxyType(dict(sorted(modes.items(), reverse=True)))
 
 
-def _parents(path: str) -> list[str]:
+def parents_of(path: str) -> list[str]:
+    """Return the directories around a relative path, the outermost first."""
     parts = path.split("/")
     return ["/".join(parts[:count]) for count in range(1, len(parts))]
 
@@ -218,7 +217,8 @@ def keep_copy(paths: LoopPaths, number: int, workdir: Path, moves: Moves) -> Pat
         return target / ARTIFACTS
     wanted = {change.path: change.before for change in moves.changes if change.before is not None}
     temporary = target.with_name(TEMPORARY + target.name)
-    with as_write_error("keep a copy in", target), _removing(temporary):
+    with as_write_error("keep a copy in", target), whole_or_gone(temporary):
+        remove_tree(temporary)
         make_directory(temporary / ARTIFACTS)
         try:
             manifest = take_snapshot(workdir, wanted, temporary / ARTIFACTS)
@@ -264,21 +264,10 @@ def carry_out(paths: LoopPaths, number: int, tree: Tree, moves: Moves, source: P
         remove_tree(stage)
 
 
-@contextlib.contextmanager
-def _removing(directory: Path) -> Generator[None]:
-    """Begin without ``directory``; when the body fails, don't leave half of it on a disk that may be full."""
-    remove_tree(directory)
-    try:
-        yield
-    except (JumarError, OSError):
-        with contextlib.suppress(OSError):
-            remove_tree(directory)
-        raise
-
-
 def _lay_out(stage: Path, source: Path, writes: list[tuple[str, ArtifactDetail]]) -> dict[str, Path]:
     """Copy the new files to ``stage``, with their real modes, synced, and compared with their hashes."""
-    with as_write_error("prepare the files in", stage), _removing(stage):
+    with as_write_error("prepare the files in", stage), whole_or_gone(stage):
+        remove_tree(stage)
         make_directory(stage)
         staged: dict[str, Path] = {}
         for index, (path, detail) in enumerate(writes):
@@ -286,29 +275,9 @@ def _lay_out(stage: Path, source: Path, writes: list[tuple[str, ArtifactDetail]]
             if detail.kind == "symlink":
                 os.symlink(detail.target or "", staged[path])
             else:
-                _copy(source / path, staged[path], detail)
+                copy_stored(source / path, staged[path], detail, detail.mode | _READABLE)
         sync_tree(stage)
         for path, detail in writes:
             if detail.kind == "file" and not detail.mode & _READABLE:  # could not have been opened to be synced
                 os.chmod(staged[path], detail.mode)
     return staged
-
-
-def _copy(source: Path, target: Path, detail: ArtifactDetail) -> None:
-    try:
-        reading = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError as error:
-        reason = f"cannot be read ({os.strerror(error.errno or 0)}); `jumar verify` lists what is damaged"
-        raise StoreDamagedError(f"{escape(str(source))} {reason}") from error
-    try:
-        writing = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        try:
-            digest = hashlib.sha256()
-            write_like(writing, reading, read_chunks(reading), digest.update)
-            os.fchmod(writing, detail.mode | _READABLE)
-        finally:
-            os.close(writing)
-    finally:
-        os.close(reading)
-    if digest.hexdigest() != detail.content_hash:
-        raise StoreDamagedError(f"{escape(str(source))} is not what was stored; `jumar verify` lists what is damaged")

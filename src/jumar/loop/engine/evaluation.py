@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from jumar.core.codec import Fields
@@ -16,9 +17,8 @@ from jumar.errors import JumarError, StoreWriteError
 from jumar.loop.checks.broken import troubles
 from jumar.loop.checks.runners.suite import count_notes
 from jumar.loop.engine.accounting import begin, ended_if_full, finish, refused_evaluation
-from jumar.loop.engine.run_context import Answers, LoopRun, Way, elsewhere, kept_answers
+from jumar.loop.engine.run_context import FAILED, Answers, LoopRun, Way, elsewhere, kept_answers, take
 from jumar.loop.engine.step_context import Briefing
-from jumar.loop.engine.take_snapshot import FAILED, Taking
 from jumar.loop.engine.verdict import Verdict, refuse_broken_start, verdict, why_broken, with_findings
 from jumar.loop.events.events import PhaseStarted
 from jumar.loop.generators.failures import analyze, without_effect
@@ -201,9 +201,11 @@ class Evaluation:
         run, logs = self.run, None
         if os.path.lexists(pending.directory):
             logs = run.store.paths.directory / run.store.quarantine(pending.directory) / LOGS
-        taking = Taking(
-            run=run,
-            workspace=self.workspace,
+        again = partial(
+            take,
+            run,
+            self.workspace,
+            pending.stage,
             number=pending.number,
             nonce=pending.nonce,
             attempt=pending.attempt,
@@ -212,11 +214,11 @@ class Evaluation:
         try:
             plan = self.workspace.difference(pending)
             if not plan.write and not plan.delete:
-                return taking.take(pending.stage)
+                return again()
         except (JumarError, OSError, RecursionError) as error:
             if why_of_the_tree(error) is None:
                 raise
-        return taking.take_failed(pending.stage, why)
+        return again(failed=why)
 
     def ask(
         self,

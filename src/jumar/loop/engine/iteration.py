@@ -14,9 +14,8 @@ from dataclasses import dataclass, replace
 from jumar.core.text import cut
 from jumar.loop.engine.accounting import begin, ended_if_full, finish
 from jumar.loop.engine.evaluation import Evaluation
-from jumar.loop.engine.run_context import LoopRun, Way, elsewhere
+from jumar.loop.engine.run_context import LoopRun, Way, elsewhere, take, take_ended
 from jumar.loop.engine.step_context import Briefing, keep_directory
-from jumar.loop.engine.take_snapshot import Taking, take_ended
 from jumar.loop.events.events import PhaseStarted
 from jumar.loop.generators.failures import last_words
 from jumar.loop.hooks import reset_failure, set_up, tear_down
@@ -51,8 +50,8 @@ class IterationStep:
         brief = Briefing.of(run, 0, None, batch=None, candidate=None)
         scratch = brief.scratch(0)
         brief.write(scratch)
-        taking = Taking(run=run, workspace=self.workspace, number=0, nonce=secrets.token_hex(8), attempt=None, logs=scratch)
-        pending = taking.take({"since_ns": time.time_ns()})
+        stage, nonce = {"since_ns": time.time_ns()}, secrets.token_hex(8)
+        pending = take(run, self.workspace, stage, number=0, nonce=nonce, attempt=None, logs=scratch)
         return (yield from self.evaluation.complete(pending, seconds=run.clock.monotonic() - began))
 
     def generate(

@@ -12,8 +12,7 @@ from jumar.core.text import named
 from jumar.errors import ArtifactError, JumarError
 from jumar.loop.engine.accounting import finish
 from jumar.loop.engine.iteration import Trees
-from jumar.loop.engine.run_context import LoopRun, drive
-from jumar.loop.engine.take_snapshot import take_ended
+from jumar.loop.engine.run_context import LoopRun, drive, take_ended
 from jumar.loop.ranking.ratchet import choose_parent
 from jumar.loop.snapshots.restore import RestorePlan
 from jumar.loop.store.in_force import evidence_of, last_applied

@@ -8,22 +8,26 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, Final, TypeVar
 
 from jumar.core.codec import Fields
 from jumar.core.record import Record, stored
 from jumar.core.redaction import current
+from jumar.errors import JumarError
 from jumar.loop.events.events import Event, Listener, Notice, deliver
 from jumar.loop.generators.memory import Notebook
 from jumar.loop.settings import LoopParts, LoopSettings, achievable
 from jumar.loop.store.in_force import RunningTotals
 from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.staging import Pending
-from jumar.loop.workspace.disk_space import Space
+from jumar.loop.workspace.clearing import why_of_the_tree
+from jumar.loop.workspace.disk_space import Space, with_room
 from jumar.loop.workspace.guard import Finding, Guard
 from jumar.loop.workspace.surroundings import Surroundings
+from jumar.loop.workspace.workspace import Workspace
 from jumar.model import CheckResult, Clock, ScoreReading, SelectionCriteria
 from jumar.model.attempts import AttemptEnd, AttemptStart
 from jumar.processes.control import StopSwitch
@@ -151,3 +155,87 @@ def drive(way: Way[T]) -> T:
     except StopIteration as end:
         value: T = end.value
         return value
+
+
+FAILED: Final = "snapshot_failed"
+"""Key of a stage with the reason why there is no snapshot of what the generator left."""
+
+
+def take(
+    run: LoopRun,
+    workspace: Workspace,
+    stage: Mapping[str, Any],
+    *,
+    number: int,
+    nonce: str,
+    attempt: int | None,
+    logs: Path | None,
+    failed: str | None = None,
+) -> Pending:
+    """Take the snapshot of the tree as it lies. Errors: as ``LoopStore.stage``, and of a tree that cannot be brought back.
+
+    ``failed`` says why the iteration failed: then the tree is brought back to the parent, and that is taken. A snapshot that
+    cannot be taken of what a generator left, because it is over the quota, too deep or not to be read, is such a reason.
+    """
+    if failed is not None:
+        run.notice(f"iteration {number} failed: {failed}")
+        workspace.bring_back(stage["parent"])
+        stage = {**stage, FAILED: failed}
+
+    def stage_it() -> Pending:
+        return run.store.stage(
+            number,
+            source=workspace.directory,
+            paths=workspace.paths_since(stage.get("parent")),
+            nonce=nonce,
+            attempt=attempt,
+            stage=stage,
+            logs=logs,
+            quota=run.settings.artifacts,
+            cache=workspace.cache,
+        )
+
+    return with_room(run.space, stage_it)
+
+
+def take_ended(
+    run: LoopRun,
+    workspace: Workspace,
+    start: AttemptStart,
+    ended: AttemptEnd,
+    scratch: Path | None,
+    *,
+    since: int | None = None,
+    found: tuple[Finding, ...] = (),
+    lost: str | None = None,
+) -> Pending:
+    """Snapshot the working directory after an attempt that has ended, with the checks as they were at the start.
+
+    ``since`` is the wall clock when it began, if that is known; ``found`` is what the guard found of it. ``lost`` says why the
+    tree is not what the attempt left: then, and where that cannot be kept, it is a failed iteration's. Errors: as of
+    :func:`take`.
+    """
+    number, nonce, attempt = start.iteration, start.nonce, start.number
+    lost = lost or workspace.gone()
+    if lost is None:
+        try:
+            found = (*found, *run.found(start.iteration, run.guard.put_back(workspace, scratch)))
+            stage = _stage(start, ended, since, found)
+            return take(run, workspace, stage, number=number, nonce=nonce, attempt=attempt, logs=scratch)
+        except (JumarError, OSError, RecursionError) as error:
+            lost = why_of_the_tree(error)
+            if lost is None or start.parent is None:
+                raise
+    stage = _stage(start, ended, since, found)
+    return take(run, workspace, stage, number=number, nonce=nonce, attempt=attempt, logs=scratch, failed=lost)
+
+
+def _stage(start: AttemptStart, ended: AttemptEnd, since: int | None, found: tuple[Finding, ...]) -> dict[str, Any]:
+    return {
+        "parent": start.parent,
+        "batch": start.batch,
+        "candidate": start.candidate,
+        "since_ns": since,
+        "ended": ended.to_json(),
+        "guard": [finding.to_json() for finding in found],
+    }

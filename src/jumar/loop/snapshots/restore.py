@@ -251,7 +251,7 @@ def _write(artifacts: Path, detail: ArtifactDetail, aside: str, target: str) -> 
     if detail.kind == "symlink":
         os.symlink(detail.target or "", temporary)
     else:
-        _copy(f"{artifacts}/{detail.path}", temporary, detail)
+        copy_stored(f"{artifacts}/{detail.path}", temporary, detail, detail.mode)
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             files.outdate(temporary, os.lstat(place).st_mtime)
     if os.path.isdir(place) and not os.path.islink(place):
@@ -259,23 +259,25 @@ def _write(artifacts: Path, detail: ArtifactDetail, aside: str, target: str) -> 
     os.replace(temporary, place)
 
 
-def _copy(source: str, temporary: str, detail: ArtifactDetail) -> None:
+def copy_stored(source: str | Path, target: str | Path, detail: ArtifactDetail, mode: int) -> None:
+    """Copy a snapshot's file to ``target``, which is new. Errors: :class:`StoreDamagedError` when it is not what was recorded."""
+    name = escape(os.fspath(source))
     digest = hashlib.sha256()
     try:
         reading = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:
-        raise StoreDamagedError(f"the snapshot lacks {escape(source)}; `jumar verify` lists what is damaged") from error
+        raise StoreDamagedError(f"the snapshot lacks {name}; `jumar verify` lists what is damaged") from error
     try:
-        writing = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        writing = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             files.write_like(writing, reading, files.read_chunks(reading), digest.update)
-            os.fchmod(writing, detail.mode)
+            os.fchmod(writing, mode)
         finally:
             os.close(writing)
     finally:
         os.close(reading)
     if digest.hexdigest() != detail.content_hash:
-        raise StoreDamagedError(f"{escape(source)} has another content than was recorded; `jumar verify` lists what is damaged")
+        raise StoreDamagedError(f"{name} has another content than was recorded; `jumar verify` lists what is damaged")
 
 
 def _remove_empty(directory: str) -> None:

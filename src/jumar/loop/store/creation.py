@@ -14,6 +14,7 @@ from jumar.core.codec import FORMAT, encode
 from jumar.core.lock import LoopLock
 from jumar.errors import UsageError
 from jumar.loop.store.layout import LoopPaths, check_loop_id, prepare_root, root_of
+from jumar.loop.store.staging import whole_or_gone
 from jumar.loop.store.trust import place_of
 
 
@@ -56,15 +57,14 @@ def _become(paths: LoopPaths, data: bytes) -> None:
 def _build(paths: LoopPaths, data: bytes) -> None:
     temporary = LoopPaths(paths.directory.with_name(leftovers.temporary_name()))
     try:
-        temporary.directory.mkdir()
-        for directory in temporary.subdirectories:
-            directory.mkdir()
-        files.write_once(temporary.loop_json, data)
-        files.fsync_directory(temporary.directory)
-        files.rename_new(temporary.directory, paths.directory)
+        with whole_or_gone(temporary.directory):
+            temporary.directory.mkdir()
+            for directory in temporary.subdirectories:
+                directory.mkdir()
+            files.write_once(temporary.loop_json, data)
+            files.fsync_directory(temporary.directory)
+            files.rename_new(temporary.directory, paths.directory)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            leftovers.remove_tree(temporary.directory)
         _refuse_loop(paths, error)  # somebody else was faster
         raise
 

@@ -24,7 +24,7 @@ from jumar.loop.snapshots.snapshot import StatCache
 from jumar.loop.store.creation import loop_json
 from jumar.loop.store.layout import ARTIFACTS, METRICS, LoopPaths, iteration_name
 from jumar.loop.store.reading import CLEANED
-from jumar.loop.store.staging import Base, SnapshotPlan, build, decision_bytes, metrics_bytes
+from jumar.loop.store.staging import Base, build, decision_bytes, metrics_bytes
 from jumar.loop.store.trust import place_of
 from jumar.model.decisions import Decision
 from jumar.model.records import VERIFICATIONS, IterationRecord, Usage, Verification
@@ -182,17 +182,18 @@ def _build_iteration(
 ) -> Base | None:
     """Build one iteration; returns what the next one's files are compared with."""
     number = record.iteration_number
-    paths = () if snapshot is None else (".",)
-    plan = SnapshotPlan(
+    manifest, file = build(
+        directory,
         number=number,
         source=snapshot or directory.parent,
-        paths=paths,
+        paths=() if snapshot is None else (".",),
         nonce=record.nonce,
         attempt=None,
         stage={"imported": True},
         loop=nonce,
+        base=base,
+        cache=StatCache(),
     )
-    manifest, file = build(plan, directory, base=base, cache=StatCache())
     metrics = metrics_bytes(record, manifest, file, nonce)
     files.write_once(directory / METRICS, metrics)
     if snapshot is None:

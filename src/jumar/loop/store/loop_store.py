@@ -23,7 +23,7 @@ from jumar.loop.store.layout import ARTIFACTS, MANIFEST, METRICS, LoopPaths, ite
 from jumar.loop.store.legacy_import import import_foreign, is_foreign
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.reading import light
-from jumar.loop.store.staging import Base, Pending, SnapshotPlan, build, clean_logs, decision_bytes, metrics_bytes, write_plain
+from jumar.loop.store.staging import Base, Pending, build, clean_logs, decision_bytes, metrics_bytes, whole_or_gone, write_plain
 from jumar.loop.store.trust import place_of
 from jumar.model.attempts import Attempt, AttemptEnd, AttemptStart
 from jumar.model.decisions import Decision, Kind
@@ -213,32 +213,26 @@ class LoopStore(LoopReader):
         :class:`DuplicateIterationError`, :class:`jumar.errors.ArtifactError`, :class:`jumar.errors.StoreWriteError`.
         """
         with self._writing("stage an iteration in", self.paths.pending):
-            self._free_number(number)
-            self._replace_unpaid(number, attempt)
-            plan = SnapshotPlan(
-                number=number,
-                source=source,
-                paths=paths,
-                nonce=nonce,
-                attempt=attempt,
-                stage=stage,
-                logs=logs,
-                loop=self.nonce,
-                never=self._never(),
-                allow=None if quota is None else quota.check_sizes,
-            )
-            temporary = self.paths.pending / leftovers.temporary_name()
             target = self.paths.pending_iteration(number)
-            base = self._base()
-            try:
-                manifest, file = build(plan, temporary, base=base, cache=cache or self.cache)
+            with self._building(number, attempt) as temporary:
+                manifest, file = build(
+                    temporary,
+                    number=number,
+                    source=source,
+                    paths=paths,
+                    nonce=nonce,
+                    attempt=attempt,
+                    stage=stage,
+                    loop=self.nonce,
+                    base=self._base(),
+                    cache=cache or self.cache,
+                    logs=logs,
+                    never=self._never(),
+                    allow=None if quota is None else quota.check_sizes,
+                )
                 files.sync_tree(temporary, entries=len(manifest.entries))
                 files.rename_new(temporary, target)
                 self.wrote(os.fspath(target))
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    leftovers.remove_tree(temporary)
-                raise
         if logs is not None:
             with contextlib.suppress(OSError):
                 leftovers.remove_tree(logs)
@@ -286,30 +280,33 @@ class LoopStore(LoopReader):
         if not record.nonce:
             record = replace(record, nonce=secrets.token_hex(8))
         with self._writing("record an iteration in", self.paths.iterations):
-            self._free_number(number)
-            self._replace_unpaid(number, record.attempt)
-            plan = SnapshotPlan(
-                number=number,
-                source=source,
-                paths=paths,
-                nonce=record.nonce,
-                attempt=record.attempt,
-                stage=stage or {},
-                loop=self.nonce,
-                never=self._never(),
-            )
-            temporary = self.paths.pending / leftovers.temporary_name()
-            try:
-                manifest, file = build(plan, temporary, base=self._base(), cache=self.cache)
-                data = metrics_bytes(record, manifest, file, self.nonce)
-                write_plain(temporary / METRICS, data)
+            with self._building(number, record.attempt) as temporary:
+                manifest, file = build(
+                    temporary,
+                    number=number,
+                    source=source,
+                    paths=paths,
+                    nonce=record.nonce,
+                    attempt=record.attempt,
+                    stage=stage or {},
+                    loop=self.nonce,
+                    base=self._base(),
+                    cache=self.cache,
+                    never=self._never(),
+                )
+                write_plain(temporary / METRICS, metrics_bytes(record, manifest, file, self.nonce))
                 files.sync_tree(temporary, entries=len(manifest.entries))
                 self._acknowledge(temporary, self.paths.iteration(number))
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    leftovers.remove_tree(temporary)
-                raise
             return self._note_iteration(number, manifest)
+
+    @contextlib.contextmanager
+    def _building(self, number: int, attempt: int | None) -> Generator[Path]:
+        """Yield where a new iteration is built; what is there goes when that fails."""
+        self._free_number(number)
+        self._replace_unpaid(number, attempt)
+        temporary = self.paths.pending / leftovers.temporary_name()
+        with whole_or_gone(temporary):
+            yield temporary
 
     def _acknowledge(self, directory: Path, target: Path) -> None:
         """Rename a whole directory into ``iterations/``; when that is not certain to last, take it back."""
@@ -390,17 +387,13 @@ class LoopStore(LoopReader):
 
     def _copy_to(self, target: Path, source: Path, paths: Iterable[str]) -> Manifest:
         temporary = target.parent / leftovers.temporary_name()
-        try:
+        with whole_or_gone(temporary):
             os.mkdir(temporary)
             os.mkdir(temporary / ARTIFACTS)
             manifest = take_snapshot(source, paths, temporary / ARTIFACTS, cache=self.cache)
             files.replace_file(temporary / MANIFEST, manifest.whole()[1].encode(place_of(self.nonce, target / MANIFEST)))
             files.sync_tree(temporary, entries=len(manifest.entries))
             files.rename_new(temporary, target)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                leftovers.remove_tree(temporary)
-            raise
         return manifest
 
     def quarantine(self, path: Path) -> str:
@@ -446,10 +439,7 @@ class LoopStore(LoopReader):
             raise DuplicateIterationError(
                 f"a snapshot of iteration {number} waits to be scored; run the loop again: it resumes there"
             )
-        # it loses its name first, so that half of it is never found under it
-        aside = self.paths.directory / leftovers.temporary_name()
-        files.rename_new(directory, aside)
-        leftovers.remove_tree(aside)
+        self._empty(directory)
 
     def _never(self) -> tuple[Path, ...]:
         directory = self.paths.directory

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, cast
 
-from jumar.core import files
+from jumar.core import files, leftovers
 from jumar.core.codec import FORMAT, decode, encode
 from jumar.core.redaction import NOTHING, current
 from jumar.core.text import escape, human_size
@@ -41,22 +42,6 @@ class Base:
     manifest: Manifest
     artifacts: Path
     checked: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotPlan:
-    """What a snapshot is taken of; see :meth:`jumar.loop.store.loop_store.LoopStore.stage`. ``loop`` is the loop's nonce."""
-
-    number: int
-    source: Path
-    paths: Iterable[str]
-    nonce: str
-    attempt: int | None
-    stage: Mapping[str, Any]
-    logs: Path | None = None
-    loop: str
-    never: tuple[Path, ...] = ()
-    allow: Callable[[Mapping[str, int]], None] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,39 +83,59 @@ class Pending:
             return False
 
 
-def build(plan: SnapshotPlan, temporary: Path, *, base: Base | None, cache: StatCache) -> tuple[Manifest, ManifestFile]:
+@contextlib.contextmanager
+def whole_or_gone(directory: Path) -> Generator[None]:
+    """Remove what the body makes at ``directory`` when the body fails: half of it is of no use, and the disk may be full."""
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(OSError):
+            leftovers.remove_tree(directory)
+        raise
+
+
+def build(
+    temporary: Path,
+    *,
+    number: int,
+    source: Path,
+    paths: Iterable[str],
+    nonce: str,
+    attempt: int | None,
+    stage: Mapping[str, Any],
+    loop: str,
+    base: Base | None,
+    cache: StatCache,
+    logs: Path | None = None,
+    never: tuple[Path, ...] = (),
+    allow: Callable[[Mapping[str, int]], None] | None = None,
+) -> tuple[Manifest, ManifestFile]:
     """Fill the new directory ``temporary`` with snapshot, manifest, stage and logs. Nothing is synced.
 
-    Errors: :class:`jumar.errors.ArtifactError`, :class:`jumar.errors.StoreWriteError`; the directory is then the caller's to
-    remove.
+    For the arguments see :meth:`jumar.loop.store.loop_store.LoopStore.stage`; ``loop`` is the loop's nonce. Errors:
+    :class:`jumar.errors.ArtifactError`, :class:`jumar.errors.StoreWriteError`; the directory is then the caller's to remove.
     """
     with files.as_write_error("create", temporary):
         os.mkdir(temporary)
         os.mkdir(temporary / ARTIFACTS)
     taken = take_snapshot(
-        plan.source,
-        plan.paths,
+        source,
+        paths,
         temporary / ARTIFACTS,
         previous=base.manifest if base else None,
         previous_artifacts=base.artifacts if base else None,
         previous_checked=base is not None and base.checked,
         cache=cache,
-        never=plan.never,
-        allow=plan.allow,
+        never=never,
+        allow=allow,
     )
     manifest, file = taken.against(base.number, base.manifest) if base else taken.whole()
-    stage = {
-        "format": FORMAT,
-        "number": plan.number,
-        "nonce": plan.nonce,
-        "attempt": plan.attempt,
-        "stage": dict(plan.stage),
-    }
-    place = place_of(plan.loop, f"/{iteration_name(plan.number)}/")
+    staged = {"format": FORMAT, "number": number, "nonce": nonce, "attempt": attempt, "stage": dict(stage)}
+    place = place_of(loop, f"/{iteration_name(number)}/")
     with files.as_write_error("write", temporary):
         write_plain(temporary / MANIFEST, file.encode(place + MANIFEST))
-        write_plain(temporary / STAGE, encode(stage, sealed=True, place=place + STAGE))
-        _copy_logs(plan.logs, temporary / LOGS)
+        write_plain(temporary / STAGE, encode(staged, sealed=True, place=place + STAGE))
+        _copy_logs(logs, temporary / LOGS)
     return manifest, file
 
 

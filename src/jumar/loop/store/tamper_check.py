@@ -15,7 +15,6 @@ import itertools
 import os
 import tempfile
 import weakref
-from array import array
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -37,6 +36,7 @@ _LARGEST_COPY: Final = 8_000_000  # bytes of one attempt's or iteration's files
 _FEW: Final = ("loop.json", "decisions/", "readings/")
 _PARTS: Final = (METRICS, MANIFEST, STAGE)
 _Contents = list[bytes | None]
+_Place = tuple[int, tuple[int, ...]]  # where the contents begin, and the length of each, -1 where there is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +62,8 @@ class StoreWatch:
         self._store, self._paths = store, store.paths
         self._root = os.fspath(store.paths.directory)
         self._vault: _Vault | None = None
-        self._rows: dict[str, int] = {}
-        self._prints = array("q")
-        self._places = array("q")
+        self._prints: dict[str, int] = {}
+        self._places: dict[str, _Place | None] = {}
         self._keys: list[str] = []
         self._single: list[str] = []  # not one an iteration, and looked at each time
         self._newest: deque[str] = deque(maxlen=_NEWEST)
@@ -104,7 +103,7 @@ class StoreWatch:
             )
         self._take_in()
         found = [Damage(*said.split(" ", 1), mended=True) for said in told] + list(self._misplaced())
-        for key in list(self._rows) if everything else self._due():
+        for key in list(self._prints) if everything else self._due():
             found += self._changed(key)
         return tuple(found)
 
@@ -131,7 +130,7 @@ class StoreWatch:
                 self._waiting.add(name)
             elif directory == "iterations" and name in self._waiting:
                 self._waiting.discard(name)
-                self._rows.pop(f"pending/{name}", None)
+                self._prints.pop(f"pending/{name}", None)
             if name.endswith(".start.json"):
                 self._running.add(key)
             self._running.discard(key.removesuffix(".end.json") + ".start.json")
@@ -158,16 +157,13 @@ class StoreWatch:
         return (path,)
 
     def _add(self, key: str) -> None:
-        """Remember the files of ``key`` as they are now; those of a row that is known are remembered anew."""
-        row = self._rows.setdefault(key, len(self._keys))
-        if row == len(self._keys):
+        """Remember the files of ``key`` as they are now; those of a key that is known are remembered anew."""
+        if key not in self._prints:
             self._keys.append(key)
-            self._prints.append(0)
-            self._places.append(-1)
             if key.startswith(_FEW):
                 self._single.append(key)
-        self._prints[row] = self._print(key)
-        self._places[row] = -1 if self._vault is None else self._vault.put([files.content_of(path) for path in self._files(key)])
+        self._prints[key] = self._print(key)
+        self._places[key] = self._vault and self._vault.put([files.content_of(path) for path in self._files(key)])
 
     def _print(self, key: str) -> int:
         """Return what tells that one of the files was touched; written out, because it is asked for all the time."""
@@ -182,18 +178,17 @@ class StoreWatch:
         return hash(tuple(found))
 
     def _changed(self, key: str) -> Iterator[Damage]:
-        row = self._rows.get(key)
-        if row is None or self._print(key) == self._prints[row]:
+        if key not in self._prints or self._print(key) == self._prints[key]:
             return
         paths = self._files(key)
-        before = None if self._vault is None else self._vault.get(self._places[row])
+        before = self._vault and self._vault.get(self._places[key])
         for index, path in enumerate(paths):
             now = files.content_of(path)
             if before is not None and not files.holds(path, before[index]):
                 yield self._mend(Path(path), now, before[index])
             elif before is None and (now is None or not self._store.trust.takes(path, now)):
                 yield Damage(self._shown(path), "was changed and could not be put back", mended=False)
-        self._prints[row] = self._print(key)
+        self._prints[key] = self._print(key)
 
     def _mend(self, path: Path, now: bytes | None, before: bytes | None) -> Damage:
         what = "was deleted" if now is None else "was changed" if before is not None else "was put there"
@@ -276,38 +271,26 @@ class _Vault:
                 self._fd = os.dup(nameless.fileno())
             weakref.finalize(self, os.close, self._fd)
 
-    def put(self, contents: _Contents) -> int:
-        """Keep the contents (None: there is no such file) and return where; -1 when they were not kept.
-
-        They are framed: how many, the length of each (-1 where there is none), then all of them.
-        """
-        lengths = [len(contents), *(-1 if content is None else len(content) for content in contents)]
-        data = b"".join(length.to_bytes(_WIDTH, "big", signed=True) for length in lengths)
-        data += b"".join(content or b"" for content in contents)
-        place = self._end
+    def put(self, contents: _Contents) -> _Place | None:
+        """Keep the contents (None: there is no such file) and return where; None when they were not kept."""
+        data = b"".join(content or b"" for content in contents)
+        place = self._end, tuple([-1 if content is None else len(content) for content in contents])
         try:
             while data and len(data) <= _LARGEST_COPY:
                 written = os.pwrite(self._fd, data, self._end)
                 self._end += written
                 data = data[written:]
         except OSError:
-            return -1
-        return -1 if data else place
+            return None
+        return None if data else place
 
-    def get(self, place: int) -> _Contents | None:
-        """Return what is kept at ``place``; None for -1."""
-        if place < 0:
+    def get(self, place: _Place | None) -> _Contents | None:
+        """Return what is kept at ``place``; None for none."""
+        if place is None:
             return None
         found: _Contents = []
-        at = place + (self._number(place) + 1) * _WIDTH
-        for index in range(1, self._number(place) + 1):
-            length = self._number(place + index * _WIDTH)
-            found.append(None if length < 0 else os.pread(self._fd, length, at))
+        at, lengths = place
+        for length in lengths:
+            found.append(None if length < 0 else os.pread(self._fd, length, at) if length else b"")
             at += max(0, length)
         return found
-
-    def _number(self, place: int) -> int:
-        return int.from_bytes(os.pread(self._fd, _WIDTH, place), "big", signed=True)
-
-
-_WIDTH: Final = 8
