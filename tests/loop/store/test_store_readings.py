@@ -77,7 +77,7 @@ def test_verify_finds_what_nothing_else_speaks_of(store: LoopStore) -> None:
     store.paths.reading_file(1, "holdout", 1).write_bytes(store.paths.reading_file(1, first.kind, 1).read_bytes())
     remove_tree(store.paths.iteration(1))
     found = [problem.what for problem in verify(store).problems if problem.path.startswith("readings/")]
-    assert ["holds a rescore of iteration 1", "has the same number as another reading"] == [
+    assert ["holds a rescore of iteration 1", "has the same number as 0001-holdout-iteration-001.json"] == [
         what for what in found if "of which" not in what
     ]
     assert ["is of iteration 1, of which there is nothing"] == [what for what in found if "of which" in what]

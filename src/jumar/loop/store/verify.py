@@ -7,6 +7,7 @@ import itertools
 import os
 import stat
 from collections.abc import Callable, Collection, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -55,7 +56,7 @@ def verify(store: LoopReader) -> VerifyReport:
     check = _Check(store.paths.directory)
     fresh = check.guard(store.paths.loop_json, lambda: LoopReader(store.paths.directory))
     if fresh is not None:
-        _Loop(fresh, check).check()
+        check.look_at(fresh)
     return check.report()
 
 
@@ -153,27 +154,20 @@ class _Check(Findings):
             self.bytes += status.st_size
         return self._hashes[inode]
 
-
-class _Loop:
-    """The checks of one loop's directory, from the outside in."""
-
-    def __init__(self, store: LoopReader, check: _Check) -> None:
-        self._store = store
-        self._paths = store.paths
-        self._check = check
-
-    def check(self) -> None:
-        for _ in self._check.names(self._paths.directory):
+    def look_at(self, store: LoopReader) -> None:
+        """Check the loop of ``store``, which was opened anew."""
+        self._store, self._paths = store, store.paths
+        for _ in self.names(self._paths.directory):
             pass  # asked for its notes: a view may have any name
         decisions = self._decisions()
         attempts = self._attempts()
         cleaned = cleaned_iterations(decisions)
         records: dict[int, IterationRecord] = {}
-        for name in self._check.names(self._paths.iterations):
+        for name in self.names(self._paths.iterations):
             if (number := iteration_number(name)) is None:
-                self._check.problem(self._paths.iterations / name, "is not an iteration's name", NOT_OURS)
+                self.problem(self._paths.iterations / name, "is not an iteration's name", NOT_OURS)
                 continue
-            self._check.iterations += 1
+            self.iterations += 1
             record = self._iteration(number, may_lack_artifacts=number in cleaned)
             if record is not None:
                 records[number] = record
@@ -182,88 +176,88 @@ class _Loop:
         self._lost(attempts, decisions, records, pending)
         self._seals()
         for directory in (self._paths.undo, self._paths.set_aside, self._paths.checks):
-            for name in self._check.names(directory):
+            for name in self.names(directory):
                 self._copy(directory / name)
         self._readings(attempts)
-        self._check.accept({path: decision.number for decision in decisions for path in accepted_paths(decision)})
+        self.accept({path: decision.number for decision in decisions for path in accepted_paths(decision)})
 
     def _iteration(self, number: int, *, may_lack_artifacts: bool) -> IterationRecord | None:
-        check, directory = self._check, self._paths.iteration(number)
-        for name in check.names(directory):
+        directory = self._paths.iteration(number)
+        for name in self.names(directory):
             if name.startswith(_TRASH):
-                check.notes.append(f"{check.shown(directory / name)}: left by an interrupted cleanup, the next one removes it")
+                self.notes.append(f"{self.shown(directory / name)}: left by an interrupted cleanup, the next one removes it")
             elif name not in {ARTIFACTS, LOGS, MANIFEST, METRICS, STAGE}:
-                check.problem(directory / name, "is nothing that an iteration holds", NOT_OURS)
-        found = check.guard(directory / METRICS, lambda: read_record(directory / METRICS))
-        listed = check.guard(directory / MANIFEST, lambda: _manifest_file(directory / MANIFEST))
-        stage = check.guard(directory / STAGE, lambda: decode(read_store_file(directory / STAGE), os.fspath(directory / STAGE)))
-        manifest = None if listed is None else check.guard(directory / MANIFEST, lambda: self._store.manifest(number))
+                self.problem(directory / name, "is nothing that an iteration holds", NOT_OURS)
+        found = self.guard(directory / METRICS, lambda: read_record(directory / METRICS))
+        listed = self.guard(directory / MANIFEST, lambda: _manifest_file(directory / MANIFEST))
+        stage = self.guard(directory / STAGE, lambda: decode(read_store_file(directory / STAGE), os.fspath(directory / STAGE)))
+        manifest = None if listed is None else self.guard(directory / MANIFEST, lambda: self._store.manifest(number))
         if manifest is not None:
             self._artifacts_of(number, manifest, may_lack=may_lack_artifacts)
         if found is None:
             return None
         record = found[0]
         for what in _contradictions(record, number, listed):
-            check.problem(directory / METRICS, what, BACKUP)
+            self.problem(directory / METRICS, what, BACKUP)
         if stage is not None and stage.data.get("nonce") != record.nonce:
-            check.problem(directory / STAGE, "has another nonce than metrics.json: they don't belong together", BACKUP)
+            self.problem(directory / STAGE, "has another nonce than metrics.json: they don't belong together", BACKUP)
         return record
 
     def _artifacts_of(self, number: int, manifest: Manifest, *, may_lack: bool) -> None:
         directory = self._store.artifacts(number)
-        if self._check.artifacts(directory, manifest):
+        if self.artifacts(directory, manifest):
             return
         if not may_lack and number not in cleaned_iterations(LoopReader(self._paths.directory).decisions()):
-            self._check.problem(directory, "the snapshot is missing, and no cleanup was decided", BACKUP)
+            self.problem(directory, "the snapshot is missing, and no cleanup was decided", BACKUP)
 
     def _pending(self, recorded: set[int]) -> list[Pending]:
         found: list[Pending] = []
-        for name in self._check.names(self._paths.pending):
+        for name in self.names(self._paths.pending):
             directory = self._paths.pending / name
             number = iteration_number(name)
             if number is None:
-                self._check.problem(directory, "is not an iteration's name", NOT_OURS)
+                self.problem(directory, "is not an iteration's name", NOT_OURS)
                 continue
             try:
-                pending = self._check.guard(directory, lambda number=number: self._store.pending_of(number))
+                pending = self.guard(directory, lambda number=number: self._store.pending_of(number))
             except FileNotFoundError:  # acknowledged meanwhile
                 continue
-            if pending is None or not self._check.artifacts(pending.artifacts, pending.manifest):
+            if pending is None or not self.artifacts(pending.artifacts, pending.manifest):
                 continue
             found.append(pending)
             if number in recorded:
-                self._check.problem(directory, f"iteration {number} is recorded already", "remove this directory")
-            self._check.notes.append(f"{self._check.shown(directory)}: waits to be scored, the next run does that")
+                self.problem(directory, f"iteration {number} is recorded already", "remove this directory")
+            self.notes.append(f"{self.shown(directory)}: waits to be scored, the next run does that")
         return found
 
     def _attempts(self) -> dict[int, Attempt]:
-        check, directory = self._check, self._paths.attempts
-        names = set(check.names(directory))
+        directory = self._paths.attempts
+        names = set(self.names(directory))
         starts, ends = attempt_names(names)
         known = {path.name for number in starts for path in (self._paths.attempt_start(number), self._paths.attempt_end(number))}
         known |= {self._paths.attempt_end(number).name for number in ends}
         for name in sorted(names - known):
-            check.problem(directory / name, "is not an attempt's name", NOT_OURS)
+            self.problem(directory / name, "is not an attempt's name", NOT_OURS)
         for number in sorted(ends - starts):
             path, start = self._paths.attempt_end(number), self._paths.attempt_start(number)
             if self._store.trust.takes(path, files.content_of(path) or b""):
-                check.gone(path, "is the end of an attempt whose start is missing", start)
+                self.gone(path, "is the end of an attempt whose start is missing", start)
             else:
-                check.problem(path, "was not written by jumar", NOT_OURS)
+                self.problem(path, "was not written by jumar", NOT_OURS)
         for number in _gaps(starts, ends):
             self._gap(self._paths.attempt_start(number), "attempts")
         found: dict[int, Attempt] = {}
         for number in sorted(starts):
             path = self._paths.attempt_start(number)
-            attempt = check.guard(path, lambda number=number: read_attempt(self._paths, number, ended=number in ends))
+            attempt = self.guard(path, lambda number=number: read_attempt(self._paths, number, ended=number in ends))
             if attempt is not None:
                 found[number] = light(attempt)
                 if attempt.end is None:
-                    check.notes.append(f"{check.shown(path)}: has no end yet; if nothing runs, the next run counts it as lost")
+                    self.notes.append(f"{self.shown(path)}: has no end yet; if nothing runs, the next run counts it as lost")
         return found
 
     def _gap(self, path: Path, what: str) -> None:
-        self._check.gone(path, f"is missing: {what} are numbered without gaps")
+        self.gone(path, f"is missing: {what} are numbered without gaps")
 
     def _claims(
         self,
@@ -278,18 +272,18 @@ class _Loop:
         generated = {number: attempt for number, attempt in attempts.items() if attempt.start.purpose == "generate"}
         for number, attempt in generated.items():
             before = claimed.get(attempt.start.iteration)
-            if before is not None and before > accepted.get(self._check.shown(self._paths.iteration(attempt.start.iteration)), 0):
+            if before is not None and before > accepted.get(self.shown(self._paths.iteration(attempt.start.iteration)), 0):
                 end = attempts[before].end
                 if end is not None and end.outcome not in _UNPAID:
                     what = f"is for iteration {attempt.start.iteration}, which attempt {before} completed"
-                    self._check.problem(self._paths.attempt_start(number), what, BACKUP)
+                    self.problem(self._paths.attempt_start(number), what, BACKUP)
             claimed[attempt.start.iteration] = number
         named = [(self._paths.iteration(number) / METRICS, record.attempt) for number, record in records.items()]
         named += [(item.directory / STAGE, item.attempt) for item in pending]
         for path, number in named:
             if number is not None and number not in attempts:
                 what = f"names attempt {number}, of which there is nothing"
-                self._check.gone(path, what, self._paths.attempt_start(number))
+                self.gone(path, what, self._paths.attempt_start(number))
 
     def _lost(
         self,
@@ -299,7 +293,7 @@ class _Loop:
         pending: list[Pending],
     ) -> None:
         """Find iterations that something else speaks of and that are not there."""
-        there = {number for name in self._check.names(self._paths.iterations) if (number := iteration_number(name)) is not None}
+        there = {number for name in self.names(self._paths.iterations) if (number := iteration_number(name)) is not None}
         there |= {item.number for item in pending}
         generated = {number: attempt for number, attempt in attempts.items() if attempt.start.purpose == "generate"}
         open_batch = max((attempt.start.batch or 0 for attempt in generated.values()), default=0)
@@ -322,78 +316,69 @@ class _Loop:
             if begun and recorded and attempt.start.parent is not None and attempt.start.iteration not in there:
                 named.setdefault(attempt.start.parent, f"attempt {number} began from it")
         for number in sorted(set(named) - there):
-            self._check.gone(self._paths.iteration(number), f"is missing: {named[number]}")
+            self.gone(self._paths.iteration(number), f"is missing: {named[number]}")
 
     def _seals(self) -> None:
         """Check the digest in every write-once file that can be read at all."""
         paths = [self._paths.loop_json]
         for directory in (self._paths.attempts, self._paths.decisions, self._paths.readings):
-            paths += [directory / name for name in self._check.names(directory) if name.endswith(".json")]
+            paths += [directory / name for name in self.names(directory) if name.endswith(".json")]
         for folder in (self._paths.iterations, self._paths.pending):
-            for name in self._check.names(folder):
+            for name in self.names(folder):
                 paths += [path for part in (METRICS, MANIFEST, STAGE) if (path := folder / name / part).exists()]
         for path in paths:
             with contextlib.suppress(OSError, ValueError, JumarError):
                 data = read_store_file(path)
                 broken = broken_seal(decode(data, os.fspath(path), versioned=False).data)
                 if broken is not None:
-                    self._check.problem(path, broken, BACKUP)
+                    self.problem(path, broken, BACKUP)
                 elif not self._store.trust.takes(path, data):
-                    self._check.problem(path, "was not written by jumar", NOT_OURS)
+                    self.problem(path, "was not written by jumar", NOT_OURS)
 
-    def _decisions(self) -> list[Decision]:
-        check, directory = self._check, self._paths.decisions
+    def _numbered(self, directory: Path, what: str, read: Callable[[Path, int], _T]) -> Iterator[tuple[Path, int, _T]]:
+        """Yield the records of a directory that can be read, with their paths and numbers."""
         numbered: dict[int, str] = {}
-        found: list[Decision] = []
-        for name in check.names(directory):
-            number = decision_number(name)
+        for name in self.names(directory):
+            path, number = directory / name, decision_number(name)
             if number is None:
-                check.problem(directory / name, "is not a decision's name", NOT_OURS)
+                self.problem(path, f"is not a {what}'s name", NOT_OURS)
             elif number in numbered:
-                check.problem(directory / name, f"has the same number as {escape(numbered[number])}", BACKUP)
+                self.problem(path, f"has the same number as {escape(numbered[number])}", BACKUP)
             else:
                 numbered[number] = name
-                decision = check.guard(directory / name, lambda name=name, number=number: read_decision(directory / name, number))
-                if decision is not None:
-                    found.append(decision)
-                    if name != f"{number:04d}-{decision.kind}.json":
-                        check.problem(directory / name, f"holds a decision of the kind {decision.kind}", BACKUP)
+                record = self.guard(path, partial(read, path, number))
+                if record is not None:
+                    yield path, number, record
         for number in _gaps(numbered):
-            self._gap(directory / f"{number:04d}-*.json", "decisions")
+            self._gap(directory / f"{number:04d}-*.json", f"{what}s")
+
+    def _decisions(self) -> list[Decision]:
+        found: list[Decision] = []
+        for path, number, decision in self._numbered(self._paths.decisions, "decision", read_decision):
+            found.append(decision)
+            if path.name != f"{number:04d}-{decision.kind}.json":
+                self.problem(path, f"holds a decision of the kind {decision.kind}", BACKUP)
         return found
 
     def _readings(self, attempts: dict[int, Attempt]) -> None:
-        check, directory = self._check, self._paths.readings
-        there = {*iteration_numbers({*check.names(self._paths.iterations), *check.names(self._paths.pending)})}
-        numbers: set[int] = set()
-        for name in check.names(directory):
-            path, number = directory / name, decision_number(name)
-            if number is None or number in numbers:
-                what = "is not a reading's name" if number is None else "has the same number as another reading"
-                check.problem(path, what, NOT_OURS)
-                continue
-            numbers.add(number)
-            found = check.guard(path, lambda path=path, number=number: read_later_reading(path, number))
-            if found is None:
-                continue
-            if path != self._paths.reading_file(number, found.kind, found.iteration):
-                check.problem(path, f"holds a {found.kind} of iteration {found.iteration}", BACKUP)
-            if found.iteration not in there:
-                check.problem(path, f"is of iteration {found.iteration}, of which there is nothing", BACKUP)
-            if found.attempt is not None and found.attempt not in attempts:
-                what = f"names attempt {found.attempt}, of which there is nothing"
-                check.gone(path, what, self._paths.attempt_start(found.attempt))
-        for number in _gaps(numbers):
-            self._gap(directory / f"{number:04d}-*.json", "readings")
+        there = {*iteration_numbers({*self.names(self._paths.iterations), *self.names(self._paths.pending)})}
+        for path, number, reading in self._numbered(self._paths.readings, "reading", read_later_reading):
+            if path != self._paths.reading_file(number, reading.kind, reading.iteration):
+                self.problem(path, f"holds a {reading.kind} of iteration {reading.iteration}", BACKUP)
+            if reading.iteration not in there:
+                self.problem(path, f"is of iteration {reading.iteration}, of which there is nothing", BACKUP)
+            if reading.attempt is not None and reading.attempt not in attempts:
+                what = f"names attempt {reading.attempt}, of which there is nothing"
+                self.gone(path, what, self._paths.attempt_start(reading.attempt))
 
     def _copy(self, directory: Path) -> None:
         """Check a directory of ``undo/``, ``set-aside/`` or ``checks/``."""
         path = directory / MANIFEST
-        listed = self._check.guard(path, lambda: _manifest_file(path))
+        listed = self.guard(path, lambda: _manifest_file(path))
         if listed is not None:
             manifest = Manifest({detail.path: detail for detail in listed.changed})
-            if not self._check.artifacts(directory / ARTIFACTS, manifest):
-                self._check.problem(directory / ARTIFACTS, "is missing", BACKUP)
+            if not self.artifacts(directory / ARTIFACTS, manifest):
+                self.problem(directory / ARTIFACTS, "is missing", BACKUP)
 
 
 def _gaps(numbers: Collection[int], others: Collection[int] = ()) -> Iterator[int]:
