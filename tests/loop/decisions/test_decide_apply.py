@@ -16,7 +16,7 @@ from decide_kit import AT, BY, RULES, File, Link, directories, new_loop, put, re
 from dying import Killed, changing_calls, dying, not_waiting
 
 from jumar.errors import ArtifactError, ConflictError, LockedError, NotFoundError, StoreDamagedError, StoreWriteError, UsageError
-from jumar.loop.decisions.apply import apply, finish, refuse_unfinished
+from jumar.loop.decisions.apply import apply, finish, refuse_unfinished, workdir_of
 from jumar.loop.decisions.plan import plan_apply, strangers_among
 from jumar.loop.decisions.undo import plan_undo, undo
 from jumar.loop.snapshots import tree
@@ -705,7 +705,7 @@ def test_an_undo_that_was_cut_off_and_tried_again_is_done(store, work):
     assert "unfinished" == trail(later)[-1].state
     found = unfinished(later)
     assert found is not None
-    assert ("undo", 1, work) == (found.kind, found.iteration, found.workdir)
+    assert ("undo", 1, work) == (found.kind, found.best_iteration, workdir_of(later, found))
     with pytest.raises(UsageError, match=r"the undo of iteration 1 .* `jumar apply polish` finishes it$"):
         refuse_unfinished(later)
     undo(later, by=BY, at=AT)
