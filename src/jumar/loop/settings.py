@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from jumar.loop.checks.check_files import GuardRules
@@ -45,10 +44,6 @@ class Retries:
         return self.killed is not None and times >= self.killed
 
 
-def _nothing() -> Mapping[str, Any]:
-    return MappingProxyType({})
-
-
 def achievable(criteria: SelectionCriteria, *, has_validators: bool) -> SelectionCriteria:
     """Return ``criteria`` without the wish for verification where nothing can verify: a gate that nothing can pass is none."""
     if has_validators:
@@ -80,22 +75,22 @@ class LoopSettings:
     isolation: Isolation = "none"
     apply: ApplyPolicy = "auto"
     artifacts: ArtifactRules = field(default_factory=ArtifactRules)
-    weights: Mapping[str, float] = field(default_factory=_nothing)
+    weights: Mapping[str, float] = field(default_factory=dict[str, float])
     criteria: SelectionCriteria = field(default_factory=lambda: SelectionCriteria(threshold=None))
     stop: StopRules = field(default_factory=StopRules)
     environment: tuple[str, ...] = ()
     prompt_template: str | None = None
     completion_promise: str | None = None
     resume_session: bool = False
-    recorded: Mapping[str, Any] = field(default_factory=_nothing)
-    defaults: Mapping[str, Any] = field(default_factory=_nothing)
+    recorded: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    defaults: Mapping[str, Any] = field(default_factory=dict[str, Any])
     guard: GuardRules = field(default_factory=GuardRules)
     candidates: int = 1
     workers: int = 1
     seed: int = 0
     retries: Retries = field(default_factory=Retries)
     budget: Budget = field(default_factory=Budget)
-    holdout_weights: Mapping[str, float] = field(default_factory=_nothing)
+    holdout_weights: Mapping[str, float] = field(default_factory=dict[str, float])
     notices: tuple[str, ...] = ()
     allow_broken_start: bool = False
     own: tuple[str, ...] = ()

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jumar.core.files import copy_file
-from jumar.loop.decisions.moves import parents_of
 from jumar.loop.snapshots.matching import ArtifactRules
+from jumar.loop.snapshots.scan import parents_of
 from jumar.model.records import ArtifactDetail
 from jumar.processes.git import Git, records
 

@@ -31,7 +31,7 @@ from jumar.core.record import Record, load, octal, read_octal, stored
 from jumar.core.text import escape, plural
 from jumar.errors import ArtifactError, ConflictError
 from jumar.loop.snapshots.restore import copy_stored
-from jumar.loop.snapshots.scan import RESTORE_PREFIX
+from jumar.loop.snapshots.scan import RESTORE_PREFIX, parents_of
 from jumar.loop.snapshots.snapshot import take_snapshot
 from jumar.loop.snapshots.tree import Tree, same
 from jumar.loop.store.layout import ARTIFACTS, MANIFEST, LoopPaths
@@ -50,10 +50,6 @@ def _modes_from_json(fields: Fields, key: str) -> Mapping[str, int | None]:
     return MappingProxyType(
         {item.text("path"): None if item.data.get("mode") is None else read_octal(item, "mode") for item in items}
     )
-
-
-def _no_directories() -> Mapping[str, int | None]:
-    return MappingProxyType({})
 
 
 _MODES: Final = stored(write=_modes_to_json, read=_modes_from_json)
@@ -83,8 +79,8 @@ class Moves(Record):
     """
 
     changes: tuple[Change, ...]
-    drop: Mapping[str, int | None] = field(default_factory=_no_directories, metadata=_MODES)
-    make: Mapping[str, int | None] = field(default_factory=_no_directories, metadata=_MODES)
+    drop: Mapping[str, int | None] = field(default_factory=dict[str, int | None], metadata=_MODES)
+    make: Mapping[str, int | None] = field(default_factory=dict[str, int | None], metadata=_MODES)
 
     @classmethod
     def of(cls, changes: Iterable[Change], *, drop: Mapping[str, int | None], make: Mapping[str, int | None]) -> Moves:
@@ -178,12 +174,6 @@ def directories(tree: Tree, changes: Iterable[Change]) -> Directories:
 
 def _deepest_first(modes: Mapping[str, int | None]) -> Mapping[str, int | None]:
     return MappingProxyType(dict(sorted(modes.items(), reverse=True)))
-
-
-def parents_of(path: str) -> list[str]:
-    """Return the directories around a relative path, the outermost first."""
-    parts = path.split("/")
-    return ["/".join(parts[:count]) for count in range(1, len(parts))]
 
 
 def _look_below(tree: Tree, path: str, removed: set[str], replaced: dict[str, int | None], obstacles: set[str]) -> None:

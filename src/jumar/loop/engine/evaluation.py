@@ -19,7 +19,7 @@ from jumar.loop.checks.runners.suite import count_notes
 from jumar.loop.engine.accounting import begin, ended_if_full, finish, refused_evaluation
 from jumar.loop.engine.run_context import FAILED, Answers, LoopRun, Way, elsewhere, kept_answers, take
 from jumar.loop.engine.step_context import Briefing
-from jumar.loop.engine.verdict import Verdict, refuse_broken_start, verdict, why_broken, with_findings
+from jumar.loop.engine.verdict import Verdict, first_broken, refuse_broken_start, verdict, with_findings
 from jumar.loop.events.events import PhaseStarted
 from jumar.loop.generators.failures import analyze, without_effect
 from jumar.loop.hooks import reset_failure
@@ -105,7 +105,7 @@ class Evaluation:
         before, retries = self._ended_as("broken", pending), self.run.settings.retries.broken
         _, kept = kept_answers(self.run, pending)
         if kept is not None:
-            if _broken(kept) is None or before > retries or refused_evaluation(self.run) is not None:
+            if first_broken(kept.checks, kept.readings) is None or before > retries or refused_evaluation(self.run) is not None:
                 return kept
             found = kept.found
         given_up = self._given_up(pending)
@@ -129,12 +129,13 @@ class Evaluation:
         return not (self.run.settings.allow_broken_start or self.run.store.iteration_numbers())
 
     def _broken(self, answers: Answers) -> tuple[FailureKind, str] | None:
-        """As :func:`_broken`; of a start also what would be held against an iteration, and says nothing of it either."""
+        """As :func:`first_broken`; of a start also what would be held against an iteration, and says nothing of it either."""
         found = troubles(answers.checks, answers.readings) if self._beginning else ()
+        broken = first_broken(answers.checks, answers.readings)
         if not found:
-            return _broken(answers)
+            return broken
         kind: FailureKind = "scorer_broken" if found[0].dimension is not None else "validator_broken"
-        return _broken(answers) or (kind, f"{found[0].part} {found[0].what}")
+        return broken or (kind, f"{found[0].part} {found[0].what}")
 
     def _may_pass(self, answers: Answers) -> bool:
         """Whether what broke may not break again; only of a start it is known that it does."""
@@ -393,17 +394,6 @@ def _failed(pending: Pending, ended: AttemptEnd | None) -> tuple[Status, str] | 
 
 def _was_full(attempt: Attempt) -> bool:
     return attempt.end is not None and attempt.end.detail.startswith(_FULL)
-
-
-def _broken(answers: Answers) -> tuple[FailureKind, str] | None:
-    """Return the kind and the sentence of the first part that could not answer; None when all could."""
-    for check in answers.checks:
-        if check.broken is not None:
-            return "validator_broken", why_broken(check.name, check.broken)
-    for reading in answers.readings:
-        if reading.broken is not None:
-            return "scorer_broken", f"scorer of '{reading.dimension}' could not run: {reading.broken}"
-    return None
 
 
 def _paid(readings: tuple[ScoreReading, ...]) -> tuple[Usage, float | None]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal
 
 from jumar.errors import LoopFinishedError, NothingEvaluatedError
@@ -16,11 +15,6 @@ from jumar.model.budget.gate import budget_left
 from jumar.model.budget.limits import Budget
 from jumar.model.decisions import Rechecked
 from jumar.model.stopping import LIMIT_REASONS
-
-
-def _none() -> Mapping[str, int]:
-    return MappingProxyType({})
-
 
 _GATE_MET = 0
 _FAILED = 1
@@ -60,7 +54,7 @@ class LoopOutcome:
     apply_problem: str | None = None
     writes_back: bool = True
     already_finished: bool = False
-    failures: Mapping[str, int] = field(default_factory=_none)
+    failures: Mapping[str, int] = field(default_factory=dict[str, int])
     budget: Budget = field(default_factory=Budget)
     certainty: Certainty | None = None
     tie_with_start: bool = False

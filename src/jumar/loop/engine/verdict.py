@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Literal
 
 from jumar.core.lock import who_holds
 from jumar.core.redaction import current
@@ -24,13 +24,10 @@ from jumar.model import CheckResult, IterationRecord, ScoreReading
 from jumar.model.records import Status, Verification
 from jumar.model.stopping import StopRules
 
+BrokenKind = Literal["validator_broken", "scorer_broken"]
 _REFLECTED = 0.999  # a dimension this good leaves nothing to reflect on
 _WEAKNESSES = 10  # of one evaluation: notes are for later iterations, and their prompts stay short
 _LONGEST = 500  # characters of one
-
-
-def _nothing() -> Mapping[str, float]:
-    return MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +38,7 @@ class Verdict:
     status: Status
     status_reason: str = ""
     quality: float | None = None
-    dimensions: Mapping[str, float] = field(default_factory=_nothing)
+    dimensions: Mapping[str, float] = field(default_factory=dict[str, float])
     reasons: tuple[str, ...] = ()
     reflections: tuple[str, ...] = ()
 
@@ -52,17 +49,14 @@ def verdict(checks: Sequence[CheckResult], readings: Sequence[ScoreReading], wei
     A broken part (one that could not answer) makes the iteration invalid and says nothing about the candidate; so does an
     unusable number. Neither is 0, and neither can be selected.
     """
-    verification = _verification(checks)
+    verification: Verification = "passed" if all(check.passed for check in checks) else "failed"
+    if not checks:
+        verification = "skipped"
     reasons = tuple(f"{reading.dimension}: {escape(reading.reason)}" for reading in readings if reading.reason)
     reflections = _reflections(checks, readings)
-    for check in checks:
-        if check.broken is not None:
-            reason = why_broken(check.name, check.broken)
-            return Verdict(verification="failed", status="validator_broken", status_reason=reason, reasons=reasons)
-    for reading in readings:
-        if reading.broken is not None:
-            reason = f"scorer of '{reading.dimension}' could not run: {reading.broken}"
-            return Verdict(verification=verification, status="scorer_broken", status_reason=reason, reasons=reasons)
+    broken = first_broken(checks, readings)
+    if broken is not None:
+        return Verdict(verification=verification, status=broken[0], status_reason=broken[1], reasons=reasons)
     try:
         dimensions = _dimensions(readings)
         quality = weighted_score(dimensions, weights)
@@ -78,9 +72,19 @@ def verdict(checks: Sequence[CheckResult], readings: Sequence[ScoreReading], wei
     )
 
 
-def why_broken(name: str, why: str) -> str:
-    """Return why the check ``name`` gave no answer, for people. What the person's own ``reset`` says names itself."""
-    return why if why.startswith("[loop] ") else f"check '{name}' could not run: {why}"
+def first_broken(checks: Sequence[CheckResult], readings: Sequence[ScoreReading]) -> tuple[BrokenKind, str] | None:
+    """Return the kind and the sentence of the first part that could not answer; None when all could.
+
+    What the person's own ``reset`` says names itself.
+    """
+    for check in checks:
+        if check.broken is not None:
+            own = check.broken.startswith("[loop] ")
+            return "validator_broken", check.broken if own else f"check '{check.name}' could not run: {check.broken}"
+    for reading in readings:
+        if reading.broken is not None:
+            return "scorer_broken", f"scorer of '{reading.dimension}' could not run: {reading.broken}"
+    return None
 
 
 def with_findings(judged: Verdict, findings: Sequence[Finding]) -> Verdict:
@@ -98,12 +102,6 @@ def with_findings(judged: Verdict, findings: Sequence[Finding]) -> Verdict:
     if distrusted is not None and judged.status == "ok":
         judged = replace(judged, status="invalid_score", status_reason=distrusted, quality=None)
     return judged
-
-
-def _verification(checks: Sequence[CheckResult]) -> Verification:
-    if not checks:
-        return "skipped"
-    return "passed" if all(check.passed for check in checks) else "failed"
 
 
 def _dimensions(readings: Sequence[ScoreReading]) -> dict[str, float]:

@@ -76,10 +76,6 @@ _RESCORE: Final[ReadingKind] = "rescore"
 Answers = tuple[Repeats, ...]
 
 
-def _no_weights() -> Mapping[str, float]:
-    return MappingProxyType({})
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """Everything that a choice is made from: the iterations, what was read of them later, the weights, and the rules of noise.
@@ -89,7 +85,7 @@ class Evidence:
 
     views: tuple[IterationView, ...]
     readings: tuple[Reading, ...] = ()
-    weights: Mapping[str, float] = field(default_factory=_no_weights)
+    weights: Mapping[str, float] = field(default_factory=dict[str, float])
     rules: NoiseRules = field(default_factory=NoiseRules)
 
     @property

@@ -5,15 +5,16 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+from jumar.core import files
 from jumar.core.text import escape, human_size, plural
 from jumar.errors import ArtifactError
 from jumar.loop.snapshots.gitignore import Lines, compile_lines, for_patterns, usable_lines
-from jumar.loop.snapshots.scan import ALWAYS_OUT, RESTORE_PREFIX
+from jumar.loop.snapshots.scan import ALWAYS_OUT, RESTORE_PREFIX, parents_of
 from jumar.loop.snapshots.tree_size import TreeSize
 
 if TYPE_CHECKING:
@@ -166,17 +167,11 @@ class ArtifactRules:
 
     def matches(self, path: str) -> bool:
         """Return whether the rules themselves keep the relative path of a file; ``.gitignore`` files are not looked at."""
-        parts = path.split("/")
-        parents = ("/".join(parts[:count]) for count in range(1, len(parts)))
-        return all(self._enters(parent, ()) for parent in parents) and self._keeps_file(path, ())
+        return all(self._enters(parent, ()) for parent in parents_of(path)) and self._keeps_file(path, ())
 
     def check_quota(self, root: Path, paths: Sequence[str]) -> None:
         """Refuse what is more than the quota with :class:`ArtifactError`: how much it is, where the most is, what to write."""
         self.check_size(TreeSize.of(root, paths))
-
-    def check_sizes(self, sizes: Mapping[str, int]) -> None:
-        """As :meth:`check_quota`, for paths whose sizes in bytes are known."""
-        self.check_size(TreeSize(sizes))
 
     def check_size(self, size: TreeSize) -> None:
         """As :meth:`check_quota`, for what was measured."""
@@ -297,7 +292,9 @@ def _names(root: Path, prefix: str) -> tuple[list[str], list[str], bytes]:
             return [], [], b""
         shown = escape(prefix or os.fspath(root))
         raise ArtifactError(f"the directory '{shown}' cannot be read: {os.strerror(error.errno or 0)}; exclude it") from error
-    return names, directories, _ignore_file(directory) if _IGNORE_FILE in names else b""
+    # one that is a link or a FIFO says nothing
+    own = files.content_of(directory + _IGNORE_FILE) if _IGNORE_FILE in names else None
+    return names, directories, (own or b"")[:_IGNORE_LIMIT]
 
 
 def _still_there(
@@ -322,29 +319,14 @@ def _still_there(
         return False  # pragma: no cover - the last turn returns
 
     def is_entered(path: str) -> bool:
-        at = path.find("/")
-        while at != -1:
-            folder = path[:at]
+        for folder in parents_of(path):
             if folder not in folders:
                 folders[folder] = folder not in left_out and is_there(folder, folder=True)
             if not folders[folder]:
                 return False
-            at = path.find("/", at + 1)
         return True
 
     return [path for path in paths if is_entered(path) and is_there(path, folder=False)]
-
-
-def _ignore_file(directory: str) -> bytes:
-    """Read a ``.gitignore`` that is a regular file; one that is a link or a FIFO says nothing."""
-    try:
-        fd = os.open(directory + _IGNORE_FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return b""
-    try:
-        return os.read(fd, _IGNORE_LIMIT) if stat.S_ISREG(os.fstat(fd).st_mode) else b""
-    finally:
-        os.close(fd)
 
 
 def _relative_to(root: Path, paths: Iterable[Path]) -> frozenset[str]:

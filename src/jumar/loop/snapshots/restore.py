@@ -17,7 +17,7 @@ from jumar.core import files, leftovers
 from jumar.core.text import escape
 from jumar.errors import ArtifactError, ConflictError, StoreDamagedError
 from jumar.loop.snapshots.manifest import Manifest
-from jumar.loop.snapshots.scan import RESTORE_PREFIX, OpenFolders
+from jumar.loop.snapshots.scan import RESTORE_PREFIX, OpenFolders, parents_of
 from jumar.loop.snapshots.snapshot import StatCache
 from jumar.model.records import ArtifactDetail
 
@@ -191,7 +191,9 @@ def restore(plan: RestorePlan) -> None:
     """
     target = os.fspath(plan.target)
     with files.as_write_error("restore", plan.target):
-        _sweep(plan.target)
+        for name in os.listdir(target):
+            if name.startswith(RESTORE_PREFIX):  # an interrupted restore left it
+                leftovers.remove_any(plan.target / name)
         _delete(target, plan.delete)
         if plan.write:
             aside = f"{target}/{RESTORE_PREFIX}{secrets.token_hex(6)}"
@@ -201,17 +203,10 @@ def restore(plan: RestorePlan) -> None:
                 for detail in plan.write:
                     _make_directories(target, detail.path.rpartition("/")[0], made)
                     _write(plan.artifacts, detail, aside, target)
-                _make_durable(target, plan)
+                files.sync_paths(plan.target, [plan.target / detail.path for detail in plan.write])
             finally:
                 with contextlib.suppress(OSError):
                     leftovers.remove_tree(Path(aside))
-
-
-def _sweep(target: Path) -> None:
-    """Remove what an interrupted restore left."""
-    for name in os.listdir(target):
-        if name.startswith(RESTORE_PREFIX):
-            leftovers.remove_any(target / name)
 
 
 def _delete(target: str, paths: Iterable[str]) -> None:
@@ -224,13 +219,9 @@ def _delete(target: str, paths: Iterable[str]) -> None:
                 os.unlink(name, dir_fd=folders.open(folder))
             emptied.add(folder)
     for directory in sorted(emptied, key=lambda name: name.count("/"), reverse=True):
-        current = directory
-        while current:
-            try:
-                os.rmdir(f"{target}/{current}")
-            except OSError:
-                break
-            current = current.rpartition("/")[0]
+        with contextlib.suppress(OSError):
+            for folder in reversed([*parents_of(directory), directory] if directory else []):
+                os.rmdir(f"{target}/{folder}")
 
 
 def _make_directories(target: str, folder: str, made: set[str]) -> None:
@@ -255,7 +246,8 @@ def _write(artifacts: Path, detail: ArtifactDetail, aside: str, target: str) -> 
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             files.outdate(temporary, os.lstat(place).st_mtime)
     if os.path.isdir(place) and not os.path.islink(place):
-        _remove_empty(place)
+        for inner, _, _ in os.walk(place, topdown=False):
+            os.rmdir(inner)
     os.replace(temporary, place)
 
 
@@ -278,13 +270,3 @@ def copy_stored(source: str | Path, target: str | Path, detail: ArtifactDetail, 
         os.close(reading)
     if digest.hexdigest() != detail.content_hash:
         raise StoreDamagedError(f"{name} has another content than was recorded; `jumar verify` lists what is damaged")
-
-
-def _remove_empty(directory: str) -> None:
-    for inner, _, _ in os.walk(directory, topdown=False):
-        os.rmdir(inner)
-
-
-def _make_durable(target: str, plan: RestorePlan) -> None:
-    paths = [Path(target, detail.path) for detail in plan.write]
-    files.sync_paths(Path(target), paths)

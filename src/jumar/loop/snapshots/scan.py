@@ -24,6 +24,15 @@ ALWAYS_OUT: Final = frozenset({".git", ".jumar"})
 RESTORE_PREFIX: Final = ".jumar-tmp-"
 """A restore writes its files into a directory of this name first; one that was killed leaves it behind."""
 
+
+def parents_of(path: str) -> Iterator[str]:
+    """Yield the directories around a relative path, the outermost first, without the root."""
+    at = path.find("/")
+    while at != -1:
+        yield path[:at]
+        at = path.find("/", at + 1)
+
+
 _OPEN_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 

@@ -53,6 +53,16 @@ def same(one: ArtifactDetail | None, other: ArtifactDetail | None) -> bool:
 _MTIME = 3
 
 
+@contextlib.contextmanager
+def _none_there(*others: int) -> Generator[None]:
+    """End the body where a name on the way is missing or no real directory, and at ``others`` of the errors."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in {*_NOT_A_DIRECTORY, *others}:
+            raise
+
+
 def _stamp(found: os.stat_result) -> tuple[int, ...]:
     return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_mode)
 
@@ -101,50 +111,38 @@ class Tree:
 
     @contextlib.contextmanager
     def _reading(self, path: str) -> Generator[None]:
+        """What cannot be read is refused; where a name on the way is no directory, the body ends, and there is nothing."""
         try:
-            yield
+            with _none_there():
+                yield
         except OSError as error:
             message = f"cannot read {escape(path)} in {escape(str(self.root))}: {os.strerror(error.errno or 0)}"
             raise UsageError(message) from error
 
     def look(self, path: str) -> Look:
         """Return what stands at ``path``, with its content hashed. Errors: :class:`UsageError` when it cannot be read."""
-        with self._reading(path):
-            try:
-                with self._parent(path) as (fd, name):
-                    return _look(fd, name, path)
-            except OSError as error:
-                if error.errno in _NOT_A_DIRECTORY:
-                    return NOTHING
-                raise
+        with self._reading(path), self._parent(path) as (fd, name):
+            return _look(fd, name, path)
+        return NOTHING
 
     def stamp(self, path: str) -> tuple[int, ...] | None:
         """Return the stamp of a file or link, without reading it; None where :meth:`look` finds nothing."""
-        with self._reading(path):
-            try:
-                with self._parent(path) as (fd, name):
-                    found = os.stat(name, dir_fd=fd, follow_symlinks=False)
-            except OSError as error:
-                if error.errno in _NOT_A_DIRECTORY:
-                    return None
-                raise
-        return None if stat.S_ISDIR(found.st_mode) else _stamp(found)
+        with self._reading(path), self._parent(path) as (fd, name):
+            found = os.stat(name, dir_fd=fd, follow_symlinks=False)
+            return None if stat.S_ISDIR(found.st_mode) else _stamp(found)
+        return None
 
     def directory_mode(self, path: str) -> int | None:
         """Return the permission bits of the directory at ``path``, or None when there is no real directory."""
-        with self._reading(path):
-            try:
-                with self._directory(path) as fd:
-                    return stat.S_IMODE(os.fstat(fd).st_mode)
-            except OSError as error:
-                if error.errno in _NOT_A_DIRECTORY:
-                    return None
-                raise
+        with self._reading(path), self._directory(path) as fd:
+            return stat.S_IMODE(os.fstat(fd).st_mode)
+        return None
 
     def listing(self, path: str) -> dict[str, bool]:
         """Return the names in the directory at ``path``, each with whether it is a real directory."""
         with self._reading(path), self._directory(path) as fd, os.scandir(fd) as entries:
             return {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
+        return {}
 
     # ---- changing
 
@@ -182,46 +180,27 @@ class Tree:
 
     def set_directory_mode(self, path: str, mode: int) -> None:
         """Give the directory at ``path`` its permission bits; a missing one is fine."""
-        with as_write_error("set the mode of", self.root / path):
-            try:
-                with self._directory(path) as fd:
-                    os.fchmod(fd, mode)
-            except OSError as error:
-                if error.errno not in _NOT_A_DIRECTORY:
-                    raise
+        with as_write_error("set the mode of", self.root / path), _none_there(), self._directory(path) as fd:
+            os.fchmod(fd, mode)
 
     def drop_directory(self, path: str) -> None:
         """Remove the directory at ``path`` if it is there and empty; one with something in it stays."""
-        with as_write_error("remove", self.root / path):
-            try:
-                with self._parent(path) as (fd, name):
-                    self._touch(path)
-                    os.rmdir(name, dir_fd=fd)
-            except OSError as error:
-                if error.errno not in {*_NOT_A_DIRECTORY, errno.ENOTEMPTY, errno.EEXIST}:
-                    raise
+        stays = _none_there(errno.ENOTEMPTY, errno.EEXIST)
+        with as_write_error("remove", self.root / path), stays, self._parent(path) as (fd, name):
+            self._touch(path)
+            os.rmdir(name, dir_fd=fd)
 
     def sweep(self, paths: Mapping[str, object], name: str) -> None:
         """Delete temporary files called ``name`` that an interrupted :meth:`place` left beside ``paths``."""
         for directory in sorted({path.rpartition("/")[0] for path in paths}):
-            with as_write_error("remove", self.root / directory / name):
-                try:
-                    with self._directory(directory) as fd:
-                        os.unlink(name, dir_fd=fd)
-                except OSError as error:
-                    if error.errno not in _NOT_A_DIRECTORY:
-                        raise
+            with as_write_error("remove", self.root / directory / name), _none_there(), self._directory(directory) as fd:
+                os.unlink(name, dir_fd=fd)
 
     def sync(self) -> None:
         """Make every name that was changed durable."""
         for directory in sorted(self._unsynced):
-            with as_write_error("sync", self.root / directory):
-                try:
-                    with self._directory(directory) as fd:
-                        os.fsync(fd)
-                except OSError as error:
-                    if error.errno not in _NOT_A_DIRECTORY:
-                        raise
+            with as_write_error("sync", self.root / directory), _none_there(), self._directory(directory) as fd:
+                os.fsync(fd)
         self._unsynced.clear()
 
     def _touch(self, path: str) -> None:

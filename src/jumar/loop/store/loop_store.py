@@ -18,6 +18,7 @@ from jumar.errors import DuplicateIterationError, NotFoundError, StoreDamagedErr
 from jumar.loop.snapshots.manifest import Manifest
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.loop.snapshots.snapshot import StatCache, take_snapshot
+from jumar.loop.snapshots.tree_size import TreeSize
 from jumar.loop.store.creation import create_loop, loop_json
 from jumar.loop.store.layout import ARTIFACTS, MANIFEST, METRICS, LoopPaths, iteration_name, open_to_owner, replaced
 from jumar.loop.store.legacy_import import import_foreign, is_foreign
@@ -228,7 +229,7 @@ class LoopStore(LoopReader):
                     cache=cache or self.cache,
                     logs=logs,
                     never=self._never(),
-                    allow=None if quota is None else quota.check_sizes,
+                    allow=None if quota is None else lambda sizes: quota.check_size(TreeSize(sizes)),
                 )
                 files.sync_tree(temporary, entries=len(manifest.entries))
                 files.rename_new(temporary, target)

@@ -10,7 +10,7 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +18,7 @@ from jumar.core.files import copy_alike, is_directory, make_directory
 from jumar.core.leftovers import remove_tree
 from jumar.core.refusals import give_rights, is_of_the_machine
 from jumar.errors import ArtifactError, ConflictError, StoreWriteError
+from jumar.loop.snapshots.scan import parents_of
 from jumar.loop.workspace.disk_space import disk_is_full
 
 _NAMED: Final = 1_000  # bytes of a relative path: what is deeper may be too deep for where it is moved
@@ -74,16 +75,9 @@ def _shortened(path: str) -> str:
 
 def open_folders(tree: Path, folders: Iterable[str]) -> None:
     """Let the owner read, write and enter directories of ``tree`` and those around them; others' are left as they are."""
-    for each in sorted({around for folder in folders for around in _around(folder)}, key=len):
+    for each in sorted({"", *(around for folder in folders for around in parents_of(f"{folder}/"))}, key=len):
         if is_directory(tree / each):
             give_rights(tree / each)
-
-
-def _around(folder: str) -> Iterator[str]:
-    while folder:
-        yield folder
-        folder = folder.rpartition("/")[0]
-    yield ""
 
 
 def shallow(tree: Path, paths: Iterable[str]) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from jumar.core import files, leftovers
-from jumar.loop.snapshots.scan import ALWAYS_OUT, RESTORE_PREFIX
+from jumar.loop.snapshots.scan import ALWAYS_OUT, RESTORE_PREFIX, parents_of
 from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.reading import TreeStart
 from jumar.loop.workspace.workspace import Workspace
@@ -85,7 +85,7 @@ class Surroundings:
             return
         there = frozenset(self._store.manifest(0).entries)
         now = _Look(workspace, there).stamps
-        folders = {folder for path in (*tree.entries, *there) for folder in _folders(path)}
+        folders = {folder for path in (*tree.entries, *there) for folder in parents_of(path)}
         differ = [path for path in now.keys() | tree.entries.keys() if now.get(path) != tree.entries.get(path)]
         tree.touched = frozenset(next(_tops(path, folders), path) for path in differ)
         self._write(workspace, tree)
@@ -125,7 +125,7 @@ class Surroundings:
             new=tuple(sorted(path for path in differ if path not in tree.entries)),
             changed=tuple(sorted(path for path in differ if path in tree.entries and path in now)),
             gone=tuple(sorted(path for path in differ if path not in now)),
-            stays=frozenset(folder for path in staying for folder in _folders(path)),
+            stays=frozenset(folder for path in staying for folder in parents_of(path)),
         )
 
     def _worked_in(self, workspace: Workspace) -> bool:
@@ -148,7 +148,7 @@ class _Free:
             self._spec = GitIgnoreSpec.from_lines(own)
 
     def holds(self, path: str) -> bool:
-        if path in self._touched or any(f"{folder}/" in self._touched for folder in _folders(path)):
+        if path in self._touched or any(f"{folder}/" in self._touched for folder in parents_of(path)):
             return True
         return self._spec is not None and self._spec.match_file(path)
 
@@ -189,16 +189,8 @@ def _stamp(status: os.stat_result) -> str:
     return f"{status.st_mode:o} {status.st_size} {status.st_mtime_ns} {changed}"
 
 
-def _folders(path: str) -> Iterator[str]:
-    """Yield the directories around a path, the outermost first."""
-    at = path.find("/")
-    while at != -1:
-        yield path[:at]
-        at = path.find("/", at + 1)
-
-
 def _tops(path: str, known: Iterable[str]) -> Iterator[str]:
-    return (f"{folder}/" for folder in _folders(path) if folder not in known)
+    return (f"{folder}/" for folder in parents_of(path) if folder not in known)
 
 
 CACHE: Final = "__pycache__"
