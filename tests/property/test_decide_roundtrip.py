@@ -19,10 +19,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from jumar.errors import ConflictError, JumarError
-from jumar.loop.decisions.apply import apply, finish
+from jumar.loop.decisions.apply import apply, finish, plan_undo, undo
 from jumar.loop.decisions.git import make_patch
 from jumar.loop.decisions.plan import plan_apply
-from jumar.loop.decisions.undo import plan_undo, undo
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.loop.store.in_force import trail, unfinished
 from jumar.loop.store.loop_store import LoopStore

@@ -127,7 +127,7 @@ def _next(reader: LoopReader, view: LoopStatus) -> Commands:
 
 
 def _applying(reader: LoopReader, view: LoopStatus) -> Commands:
-    from jumar.loop.decisions.undo import way_back
+    from jumar.loop.decisions.apply import way_back
     from jumar.loop.store.in_force import works_in_place
 
     back, undo = way_back(reader), command_for("apply", reader.paths.directory, "--undo")

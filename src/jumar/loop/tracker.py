@@ -27,9 +27,9 @@ from jumar.loop.report.page import render_markdown
 from jumar.loop.report.read import load_report
 from jumar.loop.report.rows import Summary, TrajectoryPoint, quality_trajectory, summary
 from jumar.loop.report.views import refresh_views
+from jumar.loop.store.creation import is_foreign
 from jumar.loop.store.in_force import artifact_rules, select_from, standing
 from jumar.loop.store.layout import check_loop_id, loops_directory
-from jumar.loop.store.legacy_import import is_foreign
 from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.running import locked_tree
 from jumar.model import (

@@ -16,9 +16,8 @@ from decide_kit import AT, BY, RULES, File, Link, directories, new_loop, put, re
 from dying import Killed, changing_calls, dying, not_waiting
 
 from jumar.errors import ArtifactError, ConflictError, LockedError, NotFoundError, StoreDamagedError, StoreWriteError, UsageError
-from jumar.loop.decisions.apply import apply, finish, refuse_unfinished, workdir_of
+from jumar.loop.decisions.apply import apply, finish, plan_undo, refuse_unfinished, undo, workdir_of
 from jumar.loop.decisions.plan import plan_apply, strangers_among
-from jumar.loop.decisions.undo import plan_undo, undo
 from jumar.loop.snapshots import tree
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.loop.snapshots.restore import plan_restore

@@ -12,11 +12,10 @@ from decide_kit import AT, BY, RULES, File, Link, new_loop, read_tree, record, w
 from dying import Killed, Way, changing_calls, dying, not_waiting
 
 from jumar.errors import JumarError, NotFoundError, StoreDamagedError, UsageError
-from jumar.loop.decisions.apply import apply
+from jumar.loop.decisions.apply import apply, undo
 from jumar.loop.decisions.cleanup import cleanup, plan_cleanup
 from jumar.loop.decisions.plan import plan_apply
 from jumar.loop.decisions.select import override
-from jumar.loop.decisions.undo import undo
 from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.verify import verify
 from jumar.model import SelectionCriteria

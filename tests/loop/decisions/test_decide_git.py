@@ -14,10 +14,9 @@ from decide_kit import AT, BY, RULES, File, Link, Tree, new_loop, put, read_tree
 
 from jumar.errors import ConflictError, StoreWriteError, UsageError
 from jumar.loop.decisions import git_tree as gittree
-from jumar.loop.decisions.apply import apply
+from jumar.loop.decisions.apply import apply, undo
 from jumar.loop.decisions.git import make_branch, make_commit, make_patch
 from jumar.loop.decisions.plan import plan_apply
-from jumar.loop.decisions.undo import undo
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.loop.store.loop_store import LoopStore
 from jumar.processes.git import find_repository

@@ -12,9 +12,8 @@ from decide_kit import AT, BY, RULES, File, Link, directories, new_loop, read_tr
 from dying import Killed, Way, changing_calls, dying, not_waiting
 
 from jumar.errors import JumarError
-from jumar.loop.decisions.apply import apply, finish
+from jumar.loop.decisions.apply import apply, finish, undo
 from jumar.loop.decisions.plan import plan_apply
-from jumar.loop.decisions.undo import undo
 from jumar.loop.store.in_force import unfinished
 from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.verify import verify

@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,6 @@ from jumar.core.leftovers import remove_tree
 from jumar.errors import ArtifactError
 from jumar.loop.engine.engine import Loop
 from jumar.loop.engine.outcome import LoopOutcome
-from jumar.loop.engine.run_context import Taking
 from jumar.loop.events.events import Event, Notice
 from jumar.loop.settings import Isolation, LoopParts, LoopSettings
 from jumar.loop.snapshots.matching import ArtifactRules
@@ -97,15 +97,15 @@ def place(fresh_place: Path) -> Place:
 
 def killed_before_the_snapshot(place: Place, agent: Agent, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run until the generator of an iteration has ended, and no further."""
-    take = Taking.take
+    stage = LoopStore.stage
 
-    def dying(self: Taking, stage: dict[str, object]) -> object:
-        if self.number == number:
+    def dying(self: LoopStore, at: int, **given: Any) -> object:
+        if at == number:
             raise Killed
-        return take(self, stage)
+        return stage(self, at, **given)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Taking, "take", dying)
+        patched.setattr(LoopStore, "stage", dying)
         with pytest.raises(Killed):
             place.run(agent)
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
-from jumar.loop.snapshots.gitignore import Lines, linear, usable_lines
+from jumar.loop.snapshots.matching import Lines, linear, usable_lines
 
 COUNTS = {"pairs": 0, "fitted": 0}
 PATTERNS = st.lists(

@@ -12,7 +12,7 @@ from store_kit import Disk, Killed, Way, end, memory_place, put, record, stored_
 from jumar.core.leftovers import remove_tree
 from jumar.core.lock import LoopLock
 from jumar.errors import LockedError, NotFoundError, StoreDamagedError, StoreWriteError
-from jumar.loop.store.legacy_import import is_foreign
+from jumar.loop.store.creation import is_foreign
 from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.verify import verify
 
@@ -271,7 +271,7 @@ def test_two_importers_exclude_each_other(directory: Path, monkeypatch: pytest.M
             super().acquire()
             (directory / "hidden.json").rename(directory / "loop.json")
 
-    monkeypatch.setattr("jumar.loop.store.legacy_import.LoopLock", Late)
+    monkeypatch.setattr("jumar.loop.store.creation.LoopLock", Late)
     assert LoopStore.open(directory).nonce == first.nonce
 
 

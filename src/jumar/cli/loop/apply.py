@@ -26,12 +26,11 @@ from jumar.core.files import as_write_error, write_named
 from jumar.core.redaction import current, redacted_json
 from jumar.core.text import escape, plural
 from jumar.errors import NothingEvaluatedError, UsageError
-from jumar.loop.decisions.apply import apply, data_of, finish, workdir_of
+from jumar.loop.decisions.apply import apply, data_of, finish, plan_undo, undo, way_back, workdir_of
 from jumar.loop.decisions.git import make_branch, make_commit, make_patch
 from jumar.loop.decisions.moves import Change
 from jumar.loop.decisions.plan import ApplyPlan, plan_apply, unclaimed
 from jumar.loop.decisions.select import record_selection, refuse_program
-from jumar.loop.decisions.undo import plan_undo, undo, way_back
 from jumar.loop.report.views import refresh_views
 from jumar.loop.store.in_force import artifact_rules, config_now, criteria_of, last_applied, select_from, standing, unfinished
 from jumar.loop.store.loop_store import LoopStore

@@ -17,9 +17,9 @@ from jumar.errors import JumarError, NotFoundError
 from jumar.loop.ranking.choose import leader
 from jumar.loop.report.observer import LoopState, loop_state
 from jumar.loop.report.status import elapsed
+from jumar.loop.store.creation import is_foreign
 from jumar.loop.store.in_force import config_now, criteria_of, standing
 from jumar.loop.store.layout import loop_folders, runs_directory
-from jumar.loop.store.legacy_import import is_foreign
 from jumar.loop.store.loop_store import LoopStore
 
 _EPILOG = """\b

@@ -15,8 +15,8 @@ from jumar.cli.common import command_for, file_of, resume_for, shown_path
 from jumar.core.rendering.figures import dollars
 from jumar.core.text import cell_width, wrapped
 from jumar.errors import JumarError
+from jumar.loop.decisions.apply import way_back
 from jumar.loop.decisions.plan import plan_apply
-from jumar.loop.decisions.undo import way_back
 from jumar.loop.engine.outcome import LoopOutcome
 from jumar.loop.report.ending import KEPT, Place, Situation, State, result, why
 from jumar.loop.report.read import LoopReport, load_report

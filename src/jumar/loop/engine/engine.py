@@ -13,9 +13,8 @@ from jumar.errors import ConflictError, JumarError, NothingEvaluatedError, Store
 from jumar.loop.decisions.apply import finish
 from jumar.loop.decisions.select import record_selection
 from jumar.loop.engine.accounting import may_begin, refused_text, refused_too_often, turned_away, wait_for
-from jumar.loop.engine.batch import Batch
 from jumar.loop.engine.finals import Finals, Recheck, put_in_place, recheck_of
-from jumar.loop.engine.iteration import Trees
+from jumar.loop.engine.iteration import Batch, Trees
 from jumar.loop.engine.outcome import LoopOutcome
 from jumar.loop.engine.resume import record_failed, recover
 from jumar.loop.engine.run_context import LoopRun, drive

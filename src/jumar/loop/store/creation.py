@@ -1,4 +1,9 @@
-"""How a directory becomes a loop: built aside and renamed, or, when it exists already, by the link of its ``loop.json``."""
+"""How a directory becomes a loop: built aside and renamed, or, when it exists already, by the link of its ``loop.json``.
+
+The directory of seed 2's original tool, which keeps everything in one ``best-output-tracking.json``, is imported: its
+``iterations/`` becomes ``foreign-iterations/`` and stays as it was, the tracking file is kept beside it; the loop is built aside
+and becomes one with the link of its ``loop.json``. Before that link every step can be done again from the beginning.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +11,23 @@ import contextlib
 import os
 import secrets
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final, cast
 
 from jumar.core import files, leftovers
-from jumar.core.codec import FORMAT, encode
+from jumar.core.codec import FORMAT, Fields, decode, encode
 from jumar.core.lock import LoopLock
-from jumar.errors import UsageError
-from jumar.loop.store.layout import LoopPaths, check_loop_id, prepare_root, root_of
-from jumar.loop.store.staging import whole_or_gone
+from jumar.errors import StoreDamagedError, UsageError
+from jumar.loop.snapshots.manifest import Manifest
+from jumar.loop.snapshots.snapshot import StatCache
+from jumar.loop.store.layout import ARTIFACTS, METRICS, LoopPaths, check_loop_id, iteration_name, prepare_root, root_of
+from jumar.loop.store.reading import CLEANED
+from jumar.loop.store.staging import Base, build, decision_bytes, metrics_bytes, whole_or_gone
 from jumar.loop.store.trust import place_of
+from jumar.model.decisions import Decision
+from jumar.model.records import VERIFICATIONS, IterationRecord, Usage, Verification
 
 
 def create_loop(directory: Path, loop_id: str, config: Mapping[str, Any], *, workdir: Path | None, created_at: str) -> None:
@@ -104,3 +116,211 @@ def _movable(directory: Path, workdir: Path) -> str:
     inside = root.parents[root == Path(loop)] if len(Path(loop).parts) > 3 else Path(loop)
     together = Path(work).is_relative_to(inside) or Path(loop).is_relative_to(work)
     return os.path.relpath(work, loop) if together else work
+
+
+FOREIGN_ITERATIONS: Final = "foreign-iterations"
+FOREIGN_TRACKING: Final = "foreign-best-output-tracking.json"
+_BUILD: Final = f"{leftovers.TEMPORARY}import"
+_BEST_SCORE: Final = 100
+
+
+def is_foreign(directory: Path) -> bool:
+    """Return whether ``directory`` holds a foreign tracking file, or an import of one that was interrupted, and no loop.
+
+    A loop of ours that lost its ``loop.json`` is not foreign, although its tracking file looks the same.
+    """
+    paths = LoopPaths(directory)
+    if not paths.tracking_view.is_file() or paths.loop_json.exists():
+        return False
+    return (directory / FOREIGN_ITERATIONS).is_dir() or not any(paths.iterations.glob(f"*/{METRICS}"))
+
+
+def import_foreign(paths: LoopPaths) -> None:
+    """Turn the foreign directory into a loop. Scores stay as they were written, integers included.
+
+    Errors: :class:`StoreDamagedError` for a tracking file that cannot be read, with nothing changed;
+    :class:`jumar.errors.StoreWriteError`, :class:`jumar.errors.LockedError`.
+    """
+    with LoopLock(paths.lock):
+        if paths.loop_json.exists():  # somebody else was faster
+            return
+        found = _read(paths.tracking_view)
+        with files.as_write_error("import", paths.directory):
+            leftovers.remove_tree(paths.directory / _BUILD)
+            nonce = secrets.token_hex(8)
+            _build_import(paths, found, nonce)
+            _put_in_place(paths)
+            with contextlib.suppress(FileExistsError):
+                files.write_once(paths.directory / FOREIGN_TRACKING, paths.tracking_view.read_bytes())
+            created_at = found.records[0].timestamp if found.records else found.last_updated
+            data = loop_json(paths.directory, found.loop_id, found.config, workdir=None, created_at=created_at, nonce=nonce)
+            files.write_once(paths.loop_json, data)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Foreign:
+    """A tracking file: ``records`` by number, ``directories`` the names that their snapshots may have."""
+
+    loop_id: str
+    config: Mapping[str, object]
+    last_updated: str
+    records: tuple[IterationRecord, ...]
+    directories: Mapping[int, tuple[str, ...]]
+
+
+def _read(path: Path) -> _Foreign:
+    try:
+        fields = decode(path.read_bytes(), os.fspath(path), versioned=False)
+        listed = list(fields.sections("iterations"))
+        baseline = fields.section_or_none("baseline")
+        records = [_record(item) for item in ([baseline] if baseline else []) + listed]
+        _check_numbers(path, [record.iteration_number for record in records])
+        section = fields.section_or_none("config")
+        return _Foreign(
+            loop_id=fields.text("loop_id"),
+            config=MappingProxyType(dict(section.data) if section else {}),
+            last_updated=fields.text_or_none("last_updated") or "",
+            records=tuple(sorted(records, key=lambda record: record.iteration_number)),
+            directories={record.iteration_number: _directories(record) for record in records},
+        )
+    except StoreDamagedError as error:
+        raise StoreDamagedError(
+            f"{error}. The tracking file cannot be imported as it is: mend it, or move it away to begin a new loop here"
+        ) from error
+
+
+def _check_numbers(path: Path, numbers: list[int]) -> None:
+    if len(set(numbers)) != len(numbers) or min(numbers, default=0) < 0:
+        raise StoreDamagedError(f"{path}: iteration numbers have to be different and not negative, found {numbers}")
+
+
+def _record(fields: Fields) -> IterationRecord:
+    score = fields.number_or_none("quality_score")
+    valid = score is not None and 0 <= score <= _BEST_SCORE
+    tokens = fields.integer_or_none("tokens_used") if _known(fields, "tokens_known") else None
+    cost = fields.number_or_none("token_cost_usd") if _known(fields, "token_cost_known") else None
+    elapsed = fields.number_or_none("execution_time_ms") if _known(fields, "execution_time_known") else None
+    verification = "skipped"
+    if fields.data.get("verification_status") is not None:
+        verification = fields.choice("verification_status", VERIFICATIONS)
+    return IterationRecord(
+        iteration_number=fields.integer("iteration_number"),
+        timestamp=fields.text_or_none("timestamp") or "",
+        quality_score=score if valid else None,
+        quality_delta=fields.number_or_none("quality_delta"),
+        dimensions=MappingProxyType(fields.numbers("dimensions") if fields.data.get("dimensions") is not None else {}),
+        tokens_used=tokens,
+        token_cost_usd=cost,
+        execution_time_ms=elapsed,
+        verification_status=cast("Verification", verification),
+        snapshot_path=fields.text_or_none("snapshot_path") or "",
+        reflections=fields.texts("reflections"),
+        status="ok" if valid else "invalid_score",
+        status_reason=""
+        if valid
+        else f"imported without a score between 0 and 100 (found {fields.data.get('quality_score')!r:.40})",
+        usage=Usage(tokens_used=tokens, token_cost_usd=cost),
+        nonce=secrets.token_hex(8),
+    )
+
+
+def _known(fields: Fields, name: str) -> bool:
+    """A tracking file that jumar wrote has 0 where a value is unknown, and says so; the original tool's has no such keys."""
+    return fields.data.get(name) is not False
+
+
+def _directories(record: IterationRecord) -> tuple[str, ...]:
+    named = record.snapshot_path.rstrip("/").rpartition("/")[2]
+    usual = iteration_name(record.iteration_number)
+    return (usual,) if named in {"", ".", "..", usual} else (named, usual)
+
+
+def _build_import(paths: LoopPaths, found: _Foreign, nonce: str) -> None:
+    """Build the loop's ``iterations/`` and ``decisions/`` aside, durable."""
+    kept = paths.directory / FOREIGN_ITERATIONS
+    source = kept if kept.is_dir() else paths.iterations
+    new = LoopPaths(paths.directory / _BUILD)
+    new.directory.mkdir()
+    new.iterations.mkdir()
+    new.decisions.mkdir()
+    base: Base | None = None
+    gone: list[int] = []
+    for record in found.records:
+        number = record.iteration_number
+        snapshot = _snapshot_of(source, found.directories[number])
+        if snapshot is None:
+            gone.append(number)
+        base = _build_iteration(new.iteration(number), record, snapshot, base, nonce)
+    if gone:
+        decision = _cleaned(gone, found)
+        path = new.decisions / "0001-cleanup.json"
+        files.write_once(path, decision_bytes(decision, place_of(nonce, path)))
+    files.sync_tree(new.directory)
+
+
+def _snapshot_of(source: Path, names: tuple[str, ...]) -> Path | None:
+    for name in names:
+        candidate = source / name
+        if candidate.is_dir() and not candidate.is_symlink():
+            return candidate
+    return None
+
+
+def _build_iteration(
+    directory: Path, record: IterationRecord, snapshot: Path | None, base: Base | None, nonce: str
+) -> Base | None:
+    """Build one iteration; returns what the next one's files are compared with."""
+    number = record.iteration_number
+    manifest, file = build(
+        directory,
+        number=number,
+        source=snapshot or directory.parent,
+        paths=() if snapshot is None else (".",),
+        nonce=record.nonce,
+        attempt=None,
+        stage={"imported": True},
+        loop=nonce,
+        base=base,
+        cache=StatCache(),
+    )
+    metrics = metrics_bytes(record, manifest, file, nonce)
+    files.write_once(directory / METRICS, metrics)
+    if snapshot is None:
+        (directory / ARTIFACTS).rmdir()
+        return base
+    return Base(number, Manifest(manifest.entries, manifest.base, manifest.depth), directory / ARTIFACTS)
+
+
+def _cleaned(gone: list[int], found: _Foreign) -> Decision:
+    return Decision(
+        number=1,
+        kind="cleanup",
+        best_iteration=None,
+        final_iteration=found.records[-1].iteration_number,
+        delta=None,
+        decision=None,
+        reason="their snapshots were not there when the directory was imported",
+        by="import",
+        at=found.last_updated,
+        data={CLEANED: gone},
+    )
+
+
+def _put_in_place(paths: LoopPaths) -> None:
+    """Exchange ``iterations/``: the foreign one gets its new name once, what an interrupted import left is removed."""
+    new = LoopPaths(paths.directory / _BUILD)
+    kept = paths.directory / FOREIGN_ITERATIONS
+    if not kept.exists():
+        if paths.iterations.is_dir():
+            files.rename_new(paths.iterations, kept)
+        else:
+            files.make_directory(kept)
+    for target, built in ((paths.iterations, new.iterations), (paths.decisions, new.decisions)):
+        if target.is_dir():
+            aside = paths.directory / leftovers.temporary_name()
+            files.rename_new(target, aside)
+            leftovers.remove_tree(aside)
+        files.rename_new(built, target)
+    for directory in paths.subdirectories:
+        files.make_directory(directory)
+    leftovers.remove_tree(new.directory)

@@ -19,9 +19,8 @@ from jumar.loop.snapshots.manifest import Manifest
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.loop.snapshots.snapshot import StatCache, take_snapshot
 from jumar.loop.snapshots.tree_size import TreeSize
-from jumar.loop.store.creation import create_loop, loop_json
+from jumar.loop.store.creation import create_loop, import_foreign, is_foreign, loop_json
 from jumar.loop.store.layout import ARTIFACTS, MANIFEST, METRICS, LoopPaths, iteration_name, open_to_owner, replaced
-from jumar.loop.store.legacy_import import import_foreign, is_foreign
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.reading import light
 from jumar.loop.store.staging import Base, Pending, build, clean_logs, decision_bytes, metrics_bytes, whole_or_gone, write_plain
