@@ -245,7 +245,7 @@ def run_dry(context: CaseStepContext, settings: ChainSettings) -> StepResult:
         if builtin is not None:
             builtin.write(context, settings.limits, dry_keys(settings.keys))
         else:
-            _WRITERS.get(role, _other)(target, role, context, row)
+            target.write_bytes(_WRITERS.get(role, _other)(role, context, row))
     return StepResult(seconds=time.monotonic() - began, exit_code=0)
 
 
@@ -253,7 +253,7 @@ def _entities(context: CaseStepContext, row: Mapping[str, Any]) -> list[str]:
     return [f"dry_{context.case_num}_{context.iteration}_{number}" for number in range(1, int(row.get("diff", 1)) + 1)]
 
 
-def _graph(target: Path, _role: str, context: CaseStepContext, row: Mapping[str, Any]) -> None:
+def _graph(_role: str, context: CaseStepContext, row: Mapping[str, Any]) -> bytes:
     before = context.inputs.get("ckg")
     try:
         entities: list[Any] = json.loads(before.read_bytes())["entities"] if before is not None else []
@@ -261,15 +261,15 @@ def _graph(target: Path, _role: str, context: CaseStepContext, row: Mapping[str,
         entities = []
     added = [{"id": name, "type": "Synthetic", "label": name} for name in _entities(context, row)]
     metadata = {"mode": "dry_run", "iteration": context.iteration, "case": context.case_id}
-    _write(target, {"entities": [*entities, *added], "relations": [], "metadata": metadata})
+    return _json({"entities": [*entities, *added], "relations": [], "metadata": metadata})
 
 
-def _diff(target: Path, _role: str, context: CaseStepContext, row: Mapping[str, Any]) -> None:
-    _write(target, {"mode": "dry_run", "added_entities": _entities(context, row), "updated_entities": [], "added_relations": []})
+def _diff(_role: str, context: CaseStepContext, row: Mapping[str, Any]) -> bytes:
+    return _json({"mode": "dry_run", "added_entities": _entities(context, row), "updated_entities": [], "added_relations": []})
 
 
-def _database(target: Path, _role: str, context: CaseStepContext, _row: Mapping[str, Any]) -> None:
-    """Add a row to the database; what is there and is none that SQLite can open in memory is handed on as it is."""
+def _database(_role: str, context: CaseStepContext, _row: Mapping[str, Any]) -> bytes:
+    """Return the database with one more row; what is there and is none that SQLite can open in memory is handed on as it is."""
     before = context.inputs.get("fix_db")
     content = b"" if before is None else before.read_bytes()
     # in memory, so that a disk that refuses is an OSError of one write of ours, and not something of SQLite's
@@ -280,14 +280,14 @@ def _database(target: Path, _role: str, context: CaseStepContext, _row: Mapping[
             connection.execute("CREATE TABLE IF NOT EXISTS dry_run (case_num INTEGER, iteration INTEGER)")
             connection.execute("INSERT INTO dry_run VALUES (?, ?)", (context.case_num, context.iteration))
         content = connection.serialize()
-    target.write_bytes(content)
+    return content
 
 
-def _report(target: Path, _role: str, context: CaseStepContext, _row: Mapping[str, Any]) -> None:
-    target.write_text(f"# Dry run\n\n- case: {context.case_id}\n- iteration: {context.iteration}\n", encoding="utf-8")
+def _report(_role: str, context: CaseStepContext, _row: Mapping[str, Any]) -> bytes:
+    return f"# Dry run\n\n- case: {context.case_id}\n- iteration: {context.iteration}\n".encode()
 
 
-def _judge(target: Path, _role: str, context: CaseStepContext, row: Mapping[str, Any]) -> None:
+def _judge(_role: str, context: CaseStepContext, row: Mapping[str, Any]) -> bytes:
     scores = {name: value for name, value in row.items() if name != "diff"}
     named = (("Root Cause Accuracy", "accuracy", 0.5), ("Causal Chain Completeness", "chain", 0.2))
     document: dict[str, Any] = {
@@ -302,23 +302,17 @@ def _judge(target: Path, _role: str, context: CaseStepContext, row: Mapping[str,
         "scores": scores,
     }
     # a judge may write NaN, and Python's parser reads it: so may a dry run that tries what becomes of it
-    _write(target, document)
+    return _json(document)
 
 
-def _other(target: Path, role: str, context: CaseStepContext, _row: Mapping[str, Any]) -> None:
-    _write(target, {"mode": "dry_run", "role": role, "iteration": context.iteration, "case": context.case_id})
+def _other(role: str, context: CaseStepContext, _row: Mapping[str, Any]) -> bytes:
+    return _json({"mode": "dry_run", "role": role, "iteration": context.iteration, "case": context.case_id})
 
 
-def _write(target: Path, document: Mapping[str, Any]) -> None:
-    target.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+def _json(document: Mapping[str, Any]) -> bytes:
+    return (json.dumps(document, indent=2) + "\n").encode()
 
 
-_WRITERS: Final[Mapping[str, Callable[[Path, str, CaseStepContext, Mapping[str, Any]], None]]] = MappingProxyType(
-    {
-        "ckg": _graph,
-        "ckg_diff": _diff,
-        "fix_db": _database,
-        "agent_report": _report,
-        "judge": _judge,
-    }
+_WRITERS: Final[Mapping[str, Callable[[str, CaseStepContext, Mapping[str, Any]], bytes]]] = MappingProxyType(
+    {"ckg": _graph, "ckg_diff": _diff, "fix_db": _database, "agent_report": _report, "judge": _judge}
 )

@@ -243,9 +243,8 @@ class _Again:
 def _unknown(result: Any) -> Explanation:
     """Return what can be said of a result that does not know what it was selected from, as that of a strategy of your own."""
     scores = tuple(float(one.score) for one in result.selected)
-    rule = "there was nothing to choose from" if not scores else f"{_words(result)}; what was left out is not known"
-    kept = len(scores)
-    by_rule = None if kept else 0
+    kept, by_rule = len(scores), None if scores else 0
+    rule = f"{_words(result)}; what was left out is not known" if kept else "there was nothing to choose from"
     return Explanation(result.method, rule, kept, result.cutoff_score, by_rule, None, None, "", (), scores, tuple(range(kept)))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeVar
 
 from jumar.errors import StrategyError
@@ -137,8 +137,6 @@ class StagedSelection:
             stages.append(Stage("budget", len(selected), len(spending.positions), reason))
             fitting = spending.positions
             selected = [selected[position] for position in fitting]
-        report = [{"name": stage.name, "given": stage.given, "kept": stage.kept, "reason": stage.reason} for stage in stages]
+        metadata = {**chosen.metadata, "stages": [asdict(stage) for stage in stages]}
         cutoff = float(selected[-1].score) if selected else 0.0
-        return SelectionResult(
-            selected, cutoff, chosen.method, {**chosen.metadata, "stages": report}, StagedBasis(chosen, tuple(stages), fitting)
-        )
+        return SelectionResult(selected, cutoff, chosen.method, metadata, StagedBasis(chosen, tuple(stages), fitting))

@@ -90,16 +90,9 @@ def values_text(values: Mapping[str, float | None], keys: Sequence[str]) -> str:
 def cell_state(case: CaseReport, number: int) -> CellState:
     """Return what became of iteration ``number`` of a case; one that was never made is ``absent``, which is no failure."""
     iteration = case.iteration(number)
-    if iteration is not None:
-        return state_of(iteration)
-    return "pending" if number == case.pending else "absent"
-
-
-def state_of(iteration: CaseIteration) -> CellState:
-    """Return whether an iteration has a score, has an unusable one, or failed before its end."""
-    if iteration.status == "ok":
-        return "ok"
-    return "invalid" if iteration.status == "invalid_score" else "failed"
+    if iteration is None:
+        return "pending" if number == case.pending else "absent"
+    return "ok" if iteration.status == "ok" else "invalid" if iteration.status == "invalid_score" else "failed"
 
 
 def report_name(report: ChainReport) -> str:
@@ -202,7 +195,10 @@ def case_lines(report: ChainReport, case: CaseReport) -> list[str]:
         lines.append(_carried_last(report, case))
     lines += [f"Iteration {view.number} has no place in the order: {view.reason}" for view in case.ranking.invalid]
     if case.origin.kind == "carried":
-        lines.append(f"Started from {origin_text(case.origin)}{_by_hash(case.origin)}")
+        roles, has = ", ".join(case.origin.roles), "has" if len(case.origin.roles) == 1 else "have"
+        lines.append(
+            f"Started from {origin_text(case.origin)}{f': {roles} {has} the same SHA-256' if case.origin.by_hash else ''}"
+        )
     elif case.origin.kind == "unknown":
         lines.append("What it started from is not recorded")
     if case.end is not None:
@@ -210,10 +206,6 @@ def case_lines(report: ChainReport, case: CaseReport) -> list[str]:
     elif case.pending is not None:
         lines.append(f"Iteration {case.pending} is being made, or waits to be resumed")
     return lines
-
-
-def _by_hash(origin: Origin) -> str:
-    return f": {', '.join(origin.roles)} {'has' if len(origin.roles) == 1 else 'have'} the same SHA-256" if origin.by_hash else ""
 
 
 def _choice(report: ChainReport, case: CaseReport) -> list[str]:
@@ -227,7 +219,10 @@ def _choice(report: ChainReport, case: CaseReport) -> list[str]:
         second = case.iteration(ranking.runner_up)
         scored = values_text(second.values if second else {}, report.keys)
         behind = f", {value_text(ranking.margin)} behind in {ranking.decided_by}" if ranking.margin else ""
-        lines += [f"Runner-up: iteration {ranking.runner_up} ({scored}){behind}", _capital(ranking.explanation)]
+        lines += [
+            f"Runner-up: iteration {ranking.runner_up} ({scored}){behind}",
+            f"{ranking.explanation[:1].upper()}{ranking.explanation[1:]}",
+        ]
     if last is None or last.number == best.number:
         return [*lines, "The last iteration is the best"]
     if last.status != "ok":
@@ -242,10 +237,6 @@ def _carried_last(report: ChainReport, case: CaseReport) -> str:
     if case.best is None or case.best.number == case.chosen:
         return chosen
     return f"{chosen}; the best would have been iteration {case.best.number} ({values_text(case.best.values, report.keys)})"
-
-
-def _capital(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}"
 
 
 def failure_lines(case: CaseReport) -> list[tuple[int, str]]:

@@ -9,7 +9,7 @@ performance evaluation", JMLR 11 (2010) 2079–2107.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from jumar.errors import ScoreError, StrategyError
@@ -223,48 +223,6 @@ class _Scored(NamedTuple):
     quality: Floats
 
 
-class _Family:
-    """The candidates of one strategy, which do not depend on labels."""
-
-    def __init__(self, search: _Search, candidates: Sequence[SelectionStrategy]) -> None:
-        self._search, self._candidates = search, candidates
-        self._scored: _Scored | None = None
-
-    def scored(self, train: Rows) -> _Scored:  # noqa: ARG002 - those that are fitted need it
-        if self._scored is None:
-            self._scored = _Scored(
-                self._candidates, _stacked([self._search.quality(candidate) for candidate in self._candidates]).T
-            )
-        return self._scored
-
-
-class _FittedFamily(_Family):
-    """``expected_f1``: its probabilities are fitted to the training queries, only ``beta`` is searched."""
-
-    def __init__(self, search: _Search, scale: Scale) -> None:
-        super().__init__(search, [])
-        self._scale: Scale = scale
-        self._points = Points.of(search.labels.queries, scale)
-        self._known: dict[bytes, _Scored] = {}
-
-    def scored(self, train: Rows) -> _Scored:
-        key = train.tobytes()
-        if key not in self._known:
-            mine = np.isin(self._points.query, train)
-            slope, rank_slope, intercept = fit_probabilities(self._points.features[mine], self._points.relevant[mine])
-            unseen = float(self._points.unseen[train].mean())
-            base = ExpectedF1SelectionStrategy(
-                slope=float(f"{slope:.4g}"),
-                rank_slope=float(f"{rank_slope:.4g}"),
-                intercept=float(f"{intercept:.4g}"),
-                unseen=float(f"{unseen:.4g}"),
-                scale=self._scale,
-            )
-            candidates = [replace(base, beta=beta) for beta in _BETAS]
-            self._known[key] = _Scored(candidates, _stacked([self._search.quality(candidate) for candidate in candidates]).T)
-        return self._known[key]
-
-
 class _Search:
     """The candidates on the queries, and what is best on some of them."""
 
@@ -274,12 +232,31 @@ class _Search:
         self.everything: Rows = np.arange(size, dtype=np.int64)
         self.folds = min(_FOLDS, size)
         self.repeats = max(1, min(_REPEATS, 300 // size))
-        self.families: dict[str, _Family] = {}
+        self.families: dict[str, list[SelectionStrategy]] = {}
         for name in sorted(STRATEGIES, key=lambda name: name != "fixed_k"):
             candidates = space(name, labels.queries, max_k=labels.max_k, scale=scale)
             if candidates:
-                self.families[name] = _Family(self, candidates)
-        self.families["expected_f1"] = _FittedFamily(self, scale)
+                self.families[name] = candidates
+        self.families["expected_f1"] = []  # its candidates depend on the training queries
+        self._points = Points.of(labels.queries, scale)
+        self._scale: Scale = scale
+        self._known: dict[tuple[str, bytes], _Scored] = {}
+
+    def scored(self, name: str, train: Rows) -> _Scored:
+        """Return the candidates of a strategy and what each reaches; those of ``expected_f1`` are fitted to ``train``."""
+        key = (name, b"" if self.families[name] else train.tobytes())
+        if key not in self._known:
+            candidates = self.families[name] or self._fitted_to(train)
+            self._known[key] = _Scored(candidates, _stacked([self.quality(candidate) for candidate in candidates]).T)
+        return self._known[key]
+
+    def _fitted_to(self, train: Rows) -> Sequence[SelectionStrategy]:
+        """Return ``expected_f1`` with the probabilities of the training queries; only ``beta`` is searched."""
+        mine = np.isin(self._points.query, train)
+        fitted = fit_probabilities(self._points.features[mine], self._points.relevant[mine])
+        rounded = [float(f"{value:.4g}") for value in (*fitted, float(self._points.unseen[train].mean()))]
+        named = dict(zip(("slope", "rank_slope", "intercept", "unseen"), rounded, strict=True))
+        return [ExpectedF1SelectionStrategy(**named, beta=beta, scale=self._scale) for beta in _BETAS]
 
     def quality(self, strategy: SelectionStrategy) -> Floats:
         """Return what ``strategy`` reaches on every query."""
@@ -293,7 +270,7 @@ class _Search:
 
     def fitted(self, name: str, train: Rows) -> SelectionStrategy:
         """Return the best candidate of a strategy on the training queries, the first of equal ones."""
-        scored = self.families[name].scored(train)
+        scored = self.scored(name, train)
         return scored.candidates[int(scored.quality[:, train].mean(axis=1).argmax())]
 
     def splits(self, rows: Rows, repeat: int) -> list[tuple[Rows, Rows]]:
@@ -304,7 +281,7 @@ class _Search:
 
     def reached(self, name: str, train: Rows, test: Rows) -> Floats:
         """Return what a strategy, tuned on ``train``, reaches on ``test``."""
-        scored = self.families[name].scored(train)
+        scored = self.scored(name, train)
         return scored.quality[int(scored.quality[:, train].mean(axis=1).argmax()), test]
 
     def best_of(self, train: Rows) -> str:
