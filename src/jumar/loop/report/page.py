@@ -28,10 +28,12 @@ from jumar.loop.report.judged import DECIDED_COLUMNS, LEARNED_COLUMNS, decided_n
 from jumar.loop.report.plot import NARROW, WIDE, sparklines, trajectory_plot
 from jumar.loop.report.read import LoopReport
 from jumar.loop.report.reasons import (
+    COMPARED_COLUMNS,
     FINALIST_COLUMNS,
     capital,
     certainty_sentences,
     checks_sentence,
+    compared_rows,
     degradation_sentence,
     finalist_rows,
     kind_of,
@@ -109,8 +111,11 @@ def _page(report: LoopReport) -> dict[str, Any]:
         "causes": [{name: capital(text) for name, text in asdict(cause).items()} for cause in causes(report)],
         "rationale": rationale(report),
         "certainty": certainty_sentences(report),
-        "finalist_columns": FINALIST_COLUMNS,
-        "finalists": finalist_rows(report),
+        "certainty_tables": [
+            (columns, rows)
+            for columns, rows in ((FINALIST_COLUMNS, finalist_rows(report)), (COMPARED_COLUMNS, compared_rows(report)))
+            if rows
+        ],
         "took_columns": TOOK_COLUMNS,
         "took": took_rows(report.took, report.spend, report.budget),
         "took_lines": took_sentences(report.took),

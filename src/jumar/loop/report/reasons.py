@@ -372,6 +372,8 @@ def _how_it_ended(report: LoopReport) -> str:
 
 
 FINALIST_COLUMNS = ("Iteration", "In the loop", "Scored again", "Mean of all", "Standard error")
+COMPARED_COLUMNS = ("For the same spend", "Iteration", "In the loop", "Fair score", "By")
+_BY = {"holdout": "the hold-out", "confirm": "one more reading", "loop": "its own, which nothing was selected by", None: UNKNOWN}
 
 
 def certainty_sentences(report: LoopReport) -> tuple[str, ...]:
@@ -456,4 +458,15 @@ def finalist_rows(report: LoopReport) -> tuple[tuple[str, ...], ...]:
             points(finalist.standard_error),
         )
         for finalist in certainty.finalists
+    )
+
+
+def compared_rows(report: LoopReport) -> tuple[tuple[str, ...], ...]:
+    """Return the rows under :data:`COMPARED_COLUMNS`; empty when nothing is known of the noise."""
+    certainty = report.certainty
+    if certainty is None or not certainty.known:
+        return ()
+    return tuple(
+        (capital(each.which), iteration_label(each.iteration), percent(each.score), percent(each.fair), _BY[each.by])
+        for each in certainty.compared
     )
