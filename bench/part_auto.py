@@ -19,10 +19,10 @@ from jumar.judging import CheapModeEvaluator
 from jumar.judging.auto.conformal import ConformalIntervals, fit_intervals
 from jumar.judging.auto.escalation import AutoRules, plan, side_of
 from jumar.judging.cheap.scoring import CheapReading
+from jumar.learning.material import Target
 from jumar.learning.proof.evidence import compare_with_judge, fit_baselines
 from jumar.learning.proof.split import split_items
 from jumar.learning.scorecard.fit import fit_scorecard
-from jumar.learning.targets import Target
 
 SEEDS = int(os.environ.get("JUMAR_AUTO_SEEDS", "5"))
 LINES = (2.5, 3.0, 3.5, 4.0)

@@ -32,8 +32,8 @@ from jumar.judging import CheapModeEvaluator, Item, JudgeSettings, builtin_rubri
 from jumar.judging.cheap.scoring import CheapReading
 from jumar.judging.items.records import read_items
 from jumar.judging.judges.replay import ReplayJudge
+from jumar.learning.material import Target, targets_of
 from jumar.learning.scorecard.fit import fit_scorecard
-from jumar.learning.targets import Target, targets_of
 
 SEEDS = int(os.environ.get("JUMAR_CONTROL_SEEDS", "20"))
 DATA = Path(os.environ.get("JUMAR_DATA") or Path(__file__).resolve().parents[1] / ".." / "shared" / "data") / "judged"

@@ -26,7 +26,7 @@ from jumar.learning.learner import PATTERNS as PATTERNS_FILE
 from jumar.learning.learner import Learner, write_set
 from jumar.learning.proposals.proposing import by_terms
 from jumar.learning.run.data import LearnData, read_learning_items, split_of
-from jumar.learning.run.files import publish
+from jumar.learning.run.read import publish
 from jumar.learning.run.request import LearnRequest
 from jumar.learning.scorecard.fit import fit_scorecard
 from jumar.learning.scorecard.pool import FitSettings

@@ -18,7 +18,7 @@ from jumar.judging.auto.conformal import fit_intervals
 from jumar.judging.auto.escalation import AutoRules
 from jumar.judging.patterns.storage import serialised
 from jumar.judging.proofs import read_proof
-from jumar.learning.run.auto_proof import Basis, trust_of
+from jumar.learning.run.auto import Basis, trust_of
 
 
 @pytest.fixture(scope="module")

@@ -14,10 +14,10 @@ from jumar.core.lock import LoopLock
 from jumar.errors import ConflictError
 from jumar.judging.asking.settings import JudgeConfig, JudgeSettings
 from jumar.judging.patterns.storage import serialised
+from jumar.learning.material import Target
 from jumar.learning.proof.split import split_items
-from jumar.learning.run.holdout_access import FILE, count_look
+from jumar.learning.run.prove import LOOKS, count_look
 from jumar.learning.run.request import ProveRequest, remember
-from jumar.learning.targets import Target
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 EFFECTS = {"velvet": 0.9, "rust": -0.9}
@@ -253,7 +253,7 @@ def test_verdicts_that_are_there_are_not_asked_for_again(out):
 def test_a_line_that_a_crash_cut_off_was_a_look(tmp_path):
     assert 0 == looks_made(tmp_path)
     assert 1 == count_look(tmp_path, {"patterns": "a"}, at=NOW)[0].number
-    with (tmp_path / FILE).open("ab") as stream:
+    with (tmp_path / LOOKS).open("ab") as stream:
         stream.write(b'{"format": 1, "num')
     assert 2 == looks_made(tmp_path)
     assert 1 == count_look(tmp_path, {"patterns": "a"}, at=NOW)[0].number
@@ -262,7 +262,7 @@ def test_a_line_that_a_crash_cut_off_was_a_look(tmp_path):
         count_look(tmp_path, {"patterns": "c"}, at=NOW)
     assert count_look(tmp_path, {"patterns": "c"}, at=NOW, extra=True)[0].extra
     assert 4 == looks_made(tmp_path)
-    assert 3 == sum(line.startswith(b'{"format": 1, "number"') for line in (tmp_path / FILE).read_bytes().splitlines())
+    assert 3 == sum(line.startswith(b'{"format": 1, "number"') for line in (tmp_path / LOOKS).read_bytes().splitlines())
 
 
 def test_a_group_that_has_another_name_is_known_beside_the_run_and_can_be_given(out):

@@ -12,7 +12,7 @@ from learn_items import judged_items, write_items
 from loops import jumar
 from report_samples import HOSTILE
 
-from jumar.learning.report.html import render_html
+from jumar.learning.report.render import render_html
 from jumar.learning.report.view import LearningReport
 from jumar.learning.run.read import read_report
 

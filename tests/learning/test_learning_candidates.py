@@ -17,8 +17,8 @@ from jumar.judging.patterns import PatternMatcher, PatternProposal, PatternSet, 
 from jumar.judging.patterns.matcher import folded
 from jumar.judging.patterns.proposed import as_pattern
 from jumar.learning import GapItem, gap_items, learn_from_gap, propose
+from jumar.learning.material import Target
 from jumar.learning.proposals.terms import Contrast, find_terms, phrases_of, says_something
-from jumar.learning.targets import Target
 
 FILLER = ["report", "lists", "several", "figures", "region", "month", "tables", "notes", "charts", "dates", "totals", "names"]
 

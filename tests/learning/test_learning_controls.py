@@ -10,7 +10,7 @@ from learning_controls import Planted, control_run, most_by_chance, planted_targ
 from learning_kit import ridge_of_words
 
 from jumar.judging import Item
-from jumar.learning.targets import Target
+from jumar.learning.material import Target
 
 
 @pytest.mark.parametrize("how", ["across", "within"])

@@ -10,8 +10,8 @@ import pytest
 from scipy.stats import rankdata, spearmanr
 
 from jumar.judging import Item
+from jumar.learning.material import Target
 from jumar.learning.proof.evidence import Baselines, compare_with_judge, fit_baselines
-from jumar.learning.targets import Target
 
 
 def targets(scores, lengths, groups, readings=None) -> list[Target]:

@@ -13,9 +13,9 @@ from learn_items import BAD, GOOD, WORDS, judged_items
 from jumar.judging import Item
 from jumar.judging.patterns.models import PatternProposal, PatternSet
 from jumar.judging.patterns.proposed import as_pattern
+from jumar.learning.material import Target
 from jumar.learning.proof.support import Member, sealed_tests
 from jumar.learning.state import ProposalLedger
-from jumar.learning.targets import Target
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

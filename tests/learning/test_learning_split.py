@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from jumar.errors import FormatTooNewError, ItemError, StoreDamagedError
 from jumar.judging import ExpensiveModeResult, Item, Unscored
+from jumar.learning.material import noise_of, targets_of
 from jumar.learning.proof.split import Split, group_key, split_items, tie_copies
-from jumar.learning.targets import noise_of, targets_of
 
 
 def items_of(groups: Sequence[str | None]) -> list[Item]:

@@ -15,14 +15,19 @@ from learn_items import GOOD, judged_items, write_items
 from report_samples import HOSTILE
 
 from jumar.learning.report.course import Totals, best_text, converged_text, course_rows, lost_lines, stop_words
-from jumar.learning.report.decisions import DecisionGroup, Decisions, points_text, recovery_text
-from jumar.learning.report.document import render_json
-from jumar.learning.report.html import render_html
-from jumar.learning.report.markdown import render_markdown
 from jumar.learning.report.plot import NARROW, WIDE, course_plot
 from jumar.learning.report.reasons import features, phrases, set_text
+from jumar.learning.report.render import render_html, render_json, render_markdown
 from jumar.learning.report.verdict import checks, lead, next_steps, noise_text, paid_text, quality_text, verdict_lines
-from jumar.learning.report.view import LearningProgress, LearningReport, render_progress
+from jumar.learning.report.view import (
+    DecisionGroup,
+    Decisions,
+    LearningProgress,
+    LearningReport,
+    points_text,
+    recovery_text,
+    render_progress,
+)
 from jumar.learning.run.read import read_report
 
 ROLLED: dict[str, Any] = {

@@ -19,8 +19,8 @@ from jumar.judging.patterns import PatternSet, PatternV2
 from jumar.learning.proof import probes
 from jumar.learning.proof.attacks import WORD_CHOICE
 from jumar.learning.scorecard import gaming
-from jumar.learning.scorecard.cells import solve
 from jumar.learning.scorecard.fit import ScorecardFit, fit_scorecard
+from jumar.learning.scorecard.nested import solve
 from jumar.learning.scorecard.pool import FitSettings
 from jumar.learning.set_building import probe_set
 

@@ -17,9 +17,9 @@ from jumar.judging.models import CheapModeResult
 from jumar.judging.patterns import PatternSet
 from jumar.judging.patterns.models import Curve, Scorecard
 from jumar.judging.patterns.storage import serialised
+from jumar.learning.material import Target
 from jumar.learning.proof.split import split_items
 from jumar.learning.run.request import ProveRequest, remember
-from jumar.learning.targets import Target
 
 EFFECTS = {"velvet": 1.2, "rust": -1.2}
 

@@ -17,11 +17,11 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from jumar.judging.items.item import Item
+from jumar.learning.material import Target
 from jumar.learning.proof.evidence import ProofEvidence, compare_with_judge, fit_baselines
 from jumar.learning.proof.split import group_key, split_items
 from jumar.learning.proof.support import Firing, Sign, ledger_entries, support
 from jumar.learning.state import LedgerEntry, ProposalLedger
-from jumar.learning.targets import Target
 
 __all__ = [
     "ControlRun",

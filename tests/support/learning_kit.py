@@ -13,10 +13,10 @@ from jumar.judging import Item, builtin_rubric
 from jumar.judging.items.item import digest_of
 from jumar.judging.patterns import PatternSet, PatternV2
 from jumar.judging.proofs import Proof, ProofJudge
+from jumar.learning.material import Target
 from jumar.learning.proof.make import look_at, make_proof
 from jumar.learning.proof.split import Split, split_items
-from jumar.learning.run.holdout_access import FILE as LOOKS
-from jumar.learning.targets import Target
+from jumar.learning.run.prove import LOOKS
 
 MADE = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 WORDS = [

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from jumar.judging.history import analyze_gap_increase, check_convergence, check_for_regression, detect_divergence, is_stable
     from jumar.judging.patterns.phrases import extract_keywords
     from jumar.learning.calls import evaluate_auto, learn, prove, verify_proof
+    from jumar.learning.material import GapItem, gap_items
     from jumar.learning.proposals.asking import Asked, ask_for_proposals
     from jumar.learning.proposals.candidates import learn_from_gap, propose
     from jumar.learning.recovery import RECOVERY_ACTIONS, Recovery, RecoveryMeans, execute_recovery
     from jumar.learning.regression import GapChange, Regression, Scored, attribute_gap_change, check_change
     from jumar.learning.state import KnownSet, LearnParameters, LearnState
-    from jumar.learning.targets import GapItem, gap_items
 
 __all__ = [
     "RECOVERY_ACTIONS",
@@ -53,7 +53,7 @@ __all__ = [
 _ELSEWHERE = {
     "Asked": "proposals.asking",
     "GapChange": "regression",
-    "GapItem": "targets",
+    "GapItem": "material",
     "KnownSet": "state",
     "LearnParameters": "state",
     "LearnState": "state",
@@ -72,7 +72,7 @@ _ELSEWHERE = {
     "evaluate_auto": "calls",
     "execute_recovery": "recovery",
     "extract_keywords": "jumar.judging.patterns.phrases",
-    "gap_items": "targets",
+    "gap_items": "material",
     "is_stable": "jumar.judging.history",
     "learn": "calls",
     "learn_from_gap": "proposals.candidates",

@@ -18,12 +18,11 @@ from jumar.core.text import plural
 from jumar.judging.items.item import Item, digest_of, items_digest
 from jumar.judging.models import ExpensiveModeResult, IterationMetrics
 from jumar.judging.patterns.models import PatternSet
-from jumar.learning.material import Material
+from jumar.learning.material import Material, Target, target_of
 from jumar.learning.proof.split import FEWEST_TO_SPLIT, FOLDS, Split, group_key
 from jumar.learning.set_building import cheap_scores
 from jumar.learning.state import Checkpoint
 from jumar.learning.step import IterationOutcome
-from jumar.learning.targets import Target, target_of
 
 MOST: Final = 1_000
 """Texts that a step learns from, the newest. This and the next two bound its time, which grows with texts and words."""

@@ -14,11 +14,10 @@ from jumar.judging.models import IterationMetrics, Unscored
 from jumar.judging.patterns.models import PatternProposal, PatternSet, PatternStatus, PatternV2
 from jumar.judging.patterns.proposed import GOOD_FROM, as_pattern
 from jumar.judging.patterns.storage import update_calibration_history
-from jumar.learning.material import BuiltSet, Material, Profile
+from jumar.learning.material import BuiltSet, Material, Profile, Target
 from jumar.learning.proof.probes import ProbeReport, cheat_of, probe
 from jumar.learning.proposals.proposing import IterationProposals
 from jumar.learning.state import Checkpoint, LearnState, Line
-from jumar.learning.targets import Target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

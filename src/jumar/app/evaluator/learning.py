@@ -29,8 +29,7 @@ from jumar.judging.auto.results import AutoEvaluation
 from jumar.judging.items.item import Item
 from jumar.judging.rubric import StoryRubric, TextRubric, builtin_rubric
 from jumar.learning.material import Profile
-from jumar.learning.run.auto import Ask, decide
-from jumar.learning.run.auto_proof import read_basis, trust_of
+from jumar.learning.run.auto import Ask, decide, read_basis, trust_of
 from jumar.loop.store.layout import LoopPaths, iteration_name, loops_directory
 from jumar.model.judgement import LearnedSoFar
 from jumar.model.judges import Judge
@@ -341,7 +340,7 @@ _RESULT = "result.json"
 
 
 class LoopAuto:
-    """A set with its proof and the rules of escalation. Errors: those of :func:`jumar.learning.run.auto_proof.read_basis`.
+    """A set with its proof and the rules of escalation. Errors: those of :func:`jumar.learning.run.auto.read_basis`.
 
     ``rubric`` None is the built-in one of the kind that was proven.
     """

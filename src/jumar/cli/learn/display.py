@@ -12,8 +12,7 @@ from jumar.cli.terminal.display import waiting_text, whole_seconds
 from jumar.cli.terminal.screen import LinesDisplay, SilentDisplay, aligned, is_live
 from jumar.core.rendering.figures import dollars
 from jumar.core.text import cut, escape, number, plural
-from jumar.learning.report.decisions import recovery_words, rollback_words
-from jumar.learning.report.view import LearningProgress
+from jumar.learning.report.view import LearningProgress, recovery_words, rollback_words
 from jumar.loop.events.events import Event, IterationRecorded, LoopStarted, Notice, PhaseStarted, Waiting
 from jumar.model import IterationRecord
 

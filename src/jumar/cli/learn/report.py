@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from jumar.cli.common import json_option, quiet_option
 from jumar.cli.learn.status import output_argument
 from jumar.cli.terminal.output import choose_format, write_document
-
-if TYPE_CHECKING:
-    from jumar.learning.report.view import LearningReport
 
 FORMATS = ("markdown", "json", "html")
 _SUFFIXES = {".md": "markdown", ".json": "json", ".html": "html", ".htm": "html"}
@@ -36,20 +32,10 @@ def report_command(output: Path, form: str | None, target: Path | None, *, as_js
 
     DIR is the --output of `jumar learn`. --json is --format json; with -o, stdout then says in JSON what was written.
     """
+    from jumar.learning.report.render import render_html, render_json, render_markdown
     from jumar.learning.run.read import read_report
 
     chosen = choose_format(form, target, _SUFFIXES, default="markdown", as_json=as_json)
-    report = read_report(output)
-    text = _rendered(report, chosen)
+    text = {"json": render_json, "html": render_html, "markdown": render_markdown}[chosen](read_report(output))
     write_document(text, target, chosen, of={"run": str(output)}, for_people="markdown", as_json=as_json, quiet=quiet)
     return 0
-
-
-def _rendered(report: LearningReport, form: str) -> str:
-    if form == "json":
-        from jumar.learning.report.document import render_json as render
-    elif form == "html":
-        from jumar.learning.report.html import render_html as render
-    else:
-        from jumar.learning.report.markdown import render_markdown as render
-    return render(report)

@@ -83,9 +83,9 @@ def run_command(items: Path, *, as_json: bool, quiet: bool, **options: Any) -> i
     held-out items: it tracks the judge, it fails, or neither is proven.
     """
     from jumar.cli.learn.display import learn_display
-    from jumar.cli.learn.shown import show_result
-    from jumar.learning.run.files import read_progress
+    from jumar.cli.learn.status import show_result
     from jumar.learning.run.learn import learn
+    from jumar.learning.run.read import read_progress
 
     request = _request(items, options)
     switch = StopSwitch()

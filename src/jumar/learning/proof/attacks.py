@@ -1,7 +1,7 @@
 """What somebody could do to a real item to have it score higher, without making it better. Pure.
 
 One list serves two ends. The probes (:mod:`jumar.learning.proof.probes`) try a finished set with it; the guard of a fit
-(:mod:`jumar.learning.scorecard.gaming`) foresees the same attacks, with other words and other chance, so that points are not
+(:mod:`jumar.learning.scorecard.pool`) foresees the same attacks, with other words and other chance, so that points are not
 given for what anybody can append.
 
 An attack adds what a pattern or a feature counts and a reader has no use for, in a small and in a large amount; it hands in the

@@ -30,9 +30,9 @@ from jumar.judging.proofs import (
     ProofSplit,
 )
 from jumar.judging.rubric import StoryRubric, TextRubric
+from jumar.learning.material import Target
 from jumar.learning.proof.evidence import compare_with_judge, fit_baselines
 from jumar.learning.proof.split import Split, group_key, split_items, tie_copies
-from jumar.learning.targets import Target
 
 FALSE_TRACKS: Final = 0.025
 """Chance of a look that a figure which is zero has an interval above zero."""

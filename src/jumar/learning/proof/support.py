@@ -24,9 +24,9 @@ from jumar.judging.agreement import Numbers, group_numbers
 from jumar.judging.patterns.matcher import PatternMatcher
 from jumar.judging.patterns.models import PatternProposal, PatternSet
 from jumar.judging.patterns.proposed import as_pattern
+from jumar.learning.material import Target
 from jumar.learning.proof.permutations import ENUMERATED, Permutations, normal_tail
 from jumar.learning.state import FALSE_DISCOVERY_RATE, LedgerEntry, ProposalLedger
-from jumar.learning.targets import Target
 
 Scores = NDArray[np.float64]
 Sign = Literal["good", "bad"]

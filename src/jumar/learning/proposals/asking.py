@@ -26,7 +26,7 @@ from jumar.judging.judges._clients import known_keys
 from jumar.judging.patterns.matcher import PatternMatcher, literals
 from jumar.judging.patterns.models import PatternProposal, PatternSet, PatternV2
 from jumar.judging.patterns.proposed import UNDATED, as_pattern, pattern_id
-from jumar.learning.targets import GapItem
+from jumar.learning.material import GapItem
 from jumar.model.budget.pricing import Prices
 from jumar.model.judges import Judge, JudgeReply, JudgeRequest
 

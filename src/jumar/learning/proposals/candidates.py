@@ -21,8 +21,8 @@ from jumar.judging.patterns.models import PatternProposal, PatternSet, PatternV2
 from jumar.judging.patterns.phrases import domain_terms
 from jumar.judging.patterns.proposed import UNDATED, pattern_id, pattern_key, text_of
 from jumar.judging.patterns.reading import parse_patterns
+from jumar.learning.material import GapItem
 from jumar.learning.proposals.terms import Contrast, Strength, find_terms, phrases_of, quotes_of
-from jumar.learning.targets import GapItem
 
 Source = Literal["log_odds", "chi_square", "judge_words", "tech_paths", "word_family"]
 

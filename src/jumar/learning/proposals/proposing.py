@@ -24,13 +24,12 @@ from jumar.judging.patterns.matcher import PatternMatcher, literals
 from jumar.judging.patterns.merging import Merge, merge_proposals
 from jumar.judging.patterns.models import PatternProposal, PatternV2
 from jumar.judging.patterns.proposed import as_pattern, validate_provisional_patterns
-from jumar.learning.material import Material, ProposalReply, ProposalRequest, Proposer
+from jumar.learning.material import Material, ProposalReply, ProposalRequest, Proposer, Target, gap_items
 from jumar.learning.proof.support import Firing, ledger_entries, support
 from jumar.learning.proposals.asking import ask_for_proposals
 from jumar.learning.proposals.candidates import propose
 from jumar.learning.run.request import ProposerName
 from jumar.learning.state import Checkpoint, LedgerEntry, Line
-from jumar.learning.targets import Target, gap_items
 from jumar.model.budget.pricing import Prices
 from jumar.model.judges import Judge
 

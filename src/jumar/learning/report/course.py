@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from jumar.core.text import escape, number, plural, signed
-from jumar.learning.report.decisions import Decisions
-from jumar.learning.report.view import LearningReport, kept_text
+from jumar.learning.report.view import Decisions, LearningReport, kept_text
 
 _ENDS: Final = {
     "converged": "it converged: two iterations in a row met every target",

@@ -8,8 +8,7 @@ from itertools import accumulate
 from typing import Any, Final
 
 from jumar.core.text import escape, plural
-from jumar.learning.report.decisions import SMALL, is_small, points_text
-from jumar.learning.report.view import LearningReport
+from jumar.learning.report.view import SMALL, LearningReport, is_small, points_text
 
 _WORDS: Final = {
     "distinct_ratio": "share of different words",

@@ -38,16 +38,16 @@ from jumar.learning.learner import (
     save_set,
     write_set,
 )
+from jumar.learning.material import Target
 from jumar.learning.proof.support import Member, sealed_tests
 from jumar.learning.proposals.proposing import proposer_of
 from jumar.learning.run.data import LearnData, check_output, open_share, read_learning_items, split_of, warn_of_few
-from jumar.learning.run.files import publish, read_logs
 from jumar.learning.run.prove import prove_set
+from jumar.learning.run.read import publish, read_logs
 from jumar.learning.run.request import LOOP, RESULT, ROOT, SEALED_TESTS, LearnRequest, LearnResult, prove_request, remember
 from jumar.learning.run.verdicts import Hear
 from jumar.learning.set_building import final_set, probe_set
 from jumar.learning.state import ProposalLedger
-from jumar.learning.targets import Target
 from jumar.loop.engine.engine import Loop
 from jumar.loop.engine.outcome import LoopOutcome
 from jumar.loop.events.events import Listener

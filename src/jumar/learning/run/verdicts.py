@@ -31,7 +31,7 @@ from jumar.judging.items.item import Item, digest_of, item_digest
 from jumar.judging.models import ExpensiveModeResult, Unscored
 from jumar.judging.proofs import ProofJudge
 from jumar.judging.rubric import JudgeRubric
-from jumar.learning.targets import Target, targets_of
+from jumar.learning.material import Target, targets_of
 from jumar.model.budget.pricing import Prices
 from jumar.model.judges import Judge
 

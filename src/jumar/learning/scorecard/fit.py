@@ -19,9 +19,8 @@ from jumar.judging.cheap.evidence import PatternEvidence
 from jumar.judging.cheap.scoring import AppliedScorecard, words_of
 from jumar.judging.items.item import Item
 from jumar.judging.patterns.models import Curve, PatternGuard, PatternSet, PatternV2, Scorecard
-from jumar.learning.scorecard.gaming import measure_attack_gains
 from jumar.learning.scorecard.nested import ROUNDING, Nested, Rule, constant_curve
-from jumar.learning.scorecard.pool import FitSettings, Pool, block_of, gather_candidates
+from jumar.learning.scorecard.pool import FitSettings, Pool, block_of, gather_candidates, measure_attack_gains
 
 Kind = Literal["story", "text"]
 Floats = NDArray[np.float64]
