@@ -18,7 +18,7 @@ from jumar.judging.cheap.scoring import AppliedScorecard
 from jumar.judging.patterns import PatternSet, PatternV2
 from jumar.learning.proof import probes
 from jumar.learning.proof.attacks import WORD_CHOICE
-from jumar.learning.scorecard import gaming
+from jumar.learning.scorecard import pool
 from jumar.learning.scorecard.fit import ScorecardFit, fit_scorecard
 from jumar.learning.scorecard.nested import solve
 from jumar.learning.scorecard.pool import FitSettings
@@ -174,11 +174,11 @@ def test_a_proposal_keeps_its_claim_under_the_guard():
 
 
 def test_what_is_foreseen_is_not_what_is_tried_later():
-    tried, foreseen = (" ".join(one._MEANS.filler).casefold() for one in (probes, gaming))
+    tried, foreseen = (" ".join(one._MEANS.filler).casefold() for one in (probes, pool))
     for part in ("filler", "long_words", "after_verb", "in_front"):
-        mine, theirs = getattr(probes._MEANS, part), getattr(gaming._MEANS, part)
+        mine, theirs = getattr(probes._MEANS, part), getattr(pool._MEANS, part)
         assert not ({mine} if isinstance(mine, str) else {*mine}) & ({theirs} if isinstance(theirs, str) else {*theirs})
-    assert {*probes.PROBES} - {"stuffing"} == ({*gaming.KINDS} - gaming.STUFFING) | WORD_CHOICE  # one list for both
+    assert {*probes.PROBES} - {"stuffing"} == ({*pool.KINDS} - pool.STUFFING) | WORD_CHOICE  # one list for both
     sentences: Callable[[str], set[tuple[str, ...]]] = lambda text: set(zip(text.split(), text.split()[1:], text.split()[2:]))  # noqa: B905, E731
     assert not sentences(tried) & sentences(foreseen)
 
