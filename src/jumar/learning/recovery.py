@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 from types import MappingProxyType
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal
 
 from jumar.core.text import plural
 from jumar.judging.patterns.matcher import MATCHED, PatternMatcher
@@ -48,15 +48,12 @@ class Applied:
     note: str
 
 
-class Action(Protocol):
-    """A recovery action. Its result depends on its arguments alone."""
-
-    def __call__(self, state: LearnState, means: RecoveryMeans) -> Applied: ...
+Action = Callable[[LearnState, RecoveryMeans], Applied]
+"""What is done to a state."""
 
 
-def rollback_patterns(state: LearnState, means: RecoveryMeans) -> Applied:
+def rollback_patterns(state: LearnState, _means: RecoveryMeans) -> Applied:
     """Go back to the newest good set that differs; proposals that were committed since then are provisional no more: rejected."""
-    del means
     found = state.last_good()
     if found is None:
         return _nothing(state, "there is no other good set to go back to")
@@ -70,52 +67,47 @@ def rollback_patterns(state: LearnState, means: RecoveryMeans) -> Applied:
     )
     out = f"without {plural(len(added), 'pattern')} added since" if added else "which holds the same patterns with other points"
     note = f"back to the set of iteration {found.iteration}, {out}"
-    return Applied(state=replace(state, patterns=found.patterns, proposals=proposals), changed=True, note=note)
+    return _changed(state, note, patterns=found.patterns, proposals=proposals)
 
 
-def reduce_learning_rate(state: LearnState, means: RecoveryMeans) -> Applied:
+def reduce_learning_rate(state: LearnState, _means: RecoveryMeans) -> Applied:
     """Halve the learning rate, down to 1/64."""
-    del means
     rate = max(_LEAST_RATE, state.parameters.learning_rate / 2)
     if rate >= state.parameters.learning_rate:
         return _nothing(state, f"the learning rate is {state.parameters.learning_rate:g} already")
     before = state.parameters.learning_rate
     note = f"from the next iteration on points move {rate:.3g} of the way to the fitted ones; before it was {before:.3g}"
-    return Applied(state=replace(state, parameters=replace(state.parameters, learning_rate=rate)), changed=True, note=note)
+    return _changed(state, note, parameters=replace(state.parameters, learning_rate=rate))
 
 
-def increase_validation_threshold(state: LearnState, means: RecoveryMeans) -> Applied:
+def increase_validation_threshold(state: LearnState, _means: RecoveryMeans) -> Applied:
     """Ask for 80 % accuracy before a pattern is committed."""
-    del means
     rule = state.parameters.validation
     if rule.commit_accuracy >= _STRICT:
         return _nothing(state, f"{rule.commit_accuracy:.0%} accuracy is asked for already")
     parameters = replace(state.parameters, validation=replace(rule, commit_accuracy=_STRICT))
     note = f"under profile seed {_STRICT:.0%} of a proposal's tests have to agree from now on, not {rule.commit_accuracy:.0%}"
-    return Applied(state=replace(state, parameters=parameters), changed=True, note=note)
+    return _changed(state, note, parameters=parameters)
 
 
-def increase_proposal_diversity(state: LearnState, means: RecoveryMeans) -> Applied:
+def increase_proposal_diversity(state: LearnState, _means: RecoveryMeans) -> Applied:
     """Widen what is proposed by one step."""
-    del means
     now = state.parameters.diversity
     if now >= MOST_DIVERSITY:
         return _nothing(state, "proposals are as diverse as they get")
     parameters = replace(state.parameters, diversity=now + 1)
     note = f"from the next iteration on proposals are more varied, step {now + 1} of {MOST_DIVERSITY}"
-    return Applied(state=replace(state, parameters=parameters), changed=True, note=note)
+    return _changed(state, note, parameters=parameters)
 
 
-def prune_low_weight_patterns(state: LearnState, means: RecoveryMeans) -> Applied:
+def prune_low_weight_patterns(state: LearnState, _means: RecoveryMeans) -> Applied:
     """Set active patterns with a weight below 0.3 (a parameter) to ``pruned``."""
-    del means
     least = state.parameters.prune_below
     return _pruned(state, lambda one: one.status == "active" and one.weight < least, f"with a weight below {least:g}")
 
 
-def reset_provisional(state: LearnState, means: RecoveryMeans) -> Applied:
+def reset_provisional(state: LearnState, _means: RecoveryMeans) -> Applied:
     """Drop what is provisional, so that proposals start afresh: proposals become ``rejected``, patterns ``pruned``."""
-    del means
     waiting = sum(proposal.status == "provisional" for proposal in state.proposals)
     patterns = [pattern for pattern in state.patterns.patterns if pattern.status == "provisional"]
     if not waiting and not patterns:
@@ -128,7 +120,7 @@ def reset_provisional(state: LearnState, means: RecoveryMeans) -> Applied:
         state.patterns, [_prune(pattern) if pattern.status == "provisional" else pattern for pattern in state.patterns.patterns]
     )
     note = f"{plural(waiting, 'provisional proposal')} and {plural(len(patterns), 'provisional pattern')} dropped"
-    return Applied(state=replace(state, patterns=found, proposals=proposals), changed=True, note=note)
+    return _changed(state, note, patterns=found, proposals=proposals)
 
 
 def recalibrate_weights(state: LearnState, means: RecoveryMeans) -> Applied:
@@ -148,7 +140,7 @@ def recalibrate_weights(state: LearnState, means: RecoveryMeans) -> Applied:
         if pattern.id in before and pattern.weight != before[pattern.id]
     ]
     note = f"{plural(len(moved), 'weight')} changed, by {max(moved, default=0.0):.2f} at most"
-    return Applied(state=replace(state, patterns=found), changed=True, note=note)
+    return _changed(state, note, patterns=found)
 
 
 def deduplicate_patterns(state: LearnState, means: RecoveryMeans) -> Applied:
@@ -159,7 +151,7 @@ def deduplicate_patterns(state: LearnState, means: RecoveryMeans) -> Applied:
     first = found.merges[0]
     merged = plural(len(found.merges), "pattern")
     note = f"{merged} merged into others, such as {first.merged} into {first.into}: {first.explanation}"
-    return Applied(state=replace(state, patterns=_with(state.patterns, found.patterns)), changed=True, note=note)
+    return _changed(state, note, patterns=_with(state.patterns, found.patterns))
 
 
 def prune_by_coverage(state: LearnState, means: RecoveryMeans) -> Applied:
@@ -270,68 +262,25 @@ def execute_recovery(
     actions = RECOVERY_ACTIONS.get(recovery_key(diagnosis), ())
     if profile == "evidence" and evaluate is None and actions:
         raise ValueError("profile evidence needs evaluate, which measures the gap on the test split; profile seed does not")
-    run = _in_order if profile == "seed" else _best_of
-    offered = {name: _not_offered(NOT_OFFERED[profile][name]) for name, _ in actions if name in NOT_OFFERED[profile]}
-    return run(actions, {**ACTIONS, **offered}, recovery_key(diagnosis), state, evaluate, means or RecoveryMeans())
-
-
-def _in_order(
-    actions: Sequence[tuple[str, str]],
-    does: Mapping[str, Action],
-    key: str,
-    state: LearnState,
-    evaluate: Evaluate | None,
-    means: RecoveryMeans,
-) -> Recovery:
+    key, given, able = recovery_key(diagnosis), means or RecoveryMeans(), list[tuple[float, int, LearnState]]()
     entries: list[dict[str, Any]] = []
-    gap = _measured(evaluate, state) if actions else None
-    now = state
+    now, gap = state, _measured(evaluate, state) if actions else None
     for name, description in actions:
-        before = gap
-        done = does[name](now, means)
-        now = done.state
-        gap = _measured(evaluate, now) if done.changed else gap
-        entries.append({**_entry(name, description, key, state, done, before, gap), "kept": done.changed})
+        why = NOT_OFFERED[profile].get(name)
+        done = ACTIONS[name](now, given) if why is None else _nothing(now, f"not offered: {why}")
+        after = _measured(evaluate, done.state) if done.changed else gap
+        entry = {"action": "recovery", "recovery": name, "description": description, "diagnosis": key}
+        entry |= {"iteration": state.iteration, "changed": done.changed, "note": done.note, "before": gap, "after": after}
+        entries.append({**entry, "kept": done.changed and profile == "seed"})
+        if profile == "seed":
+            now, gap = done.state, after
+        elif done.changed and gap is not None and after is not None and after <= gap + _EQUAL:
+            able.append((after, len(entries) - 1, done.state))
+    if able:
+        _, place, now = min(able, key=lambda tried: tried[:2])
+        entries[place]["kept"] = True
     kept = tuple(str(entry["recovery"]) for entry in entries if entry["kept"])
     return Recovery(state=now.logged(*entries), entries=tuple(entries), kept=kept)
-
-
-def _best_of(
-    actions: Sequence[tuple[str, str]],
-    does: Mapping[str, Action],
-    key: str,
-    state: LearnState,
-    evaluate: Evaluate | None,
-    means: RecoveryMeans,
-) -> Recovery:
-    before = _measured(evaluate, state) if actions else None
-    tried: list[tuple[Applied, dict[str, Any]]] = []
-    for name, description in actions:
-        done = does[name](state, means)
-        after = _measured(evaluate, done.state) if done.changed else before
-        tried.append((done, _entry(name, description, key, state, done, before, after)))
-    able = [one for one in tried if one[0].changed and before is not None and one[1]["after"] <= before + _EQUAL]
-    best = min(able, key=lambda one: one[1]["after"], default=None)
-    entries: tuple[dict[str, Any], ...] = tuple({**entry, "kept": best is not None and entry is best[1]} for _, entry in tried)
-    found = state if best is None else best[0].state
-    kept = () if best is None else (str(best[1]["recovery"]),)
-    return Recovery(state=found.logged(*entries), entries=entries, kept=kept)
-
-
-def _entry(
-    name: str, description: str, key: str, state: LearnState, done: Applied, before: float | None, after: float | None
-) -> dict[str, Any]:
-    return {
-        "action": "recovery",
-        "recovery": name,
-        "description": description,
-        "diagnosis": key,
-        "iteration": state.iteration,
-        "changed": done.changed,
-        "note": done.note,
-        "before": before,
-        "after": after,
-    }
 
 
 def _measured(evaluate: Evaluate | None, state: LearnState) -> float | None:
@@ -343,12 +292,8 @@ def _measured(evaluate: Evaluate | None, state: LearnState) -> float | None:
     return gap
 
 
-def _not_offered(why: str) -> Action:
-    def left_out(state: LearnState, means: RecoveryMeans) -> Applied:
-        del means
-        return _nothing(state, f"not offered: {why}")
-
-    return left_out
+def _changed(state: LearnState, note: str, **changes: Any) -> Applied:
+    return Applied(state=replace(state, **changes), changed=True, note=note)
 
 
 def _nothing(state: LearnState, note: str) -> Applied:
@@ -360,7 +305,7 @@ def _pruned(state: LearnState, wanted: Callable[[PatternV2], bool], which: str) 
     if not gone:
         return _nothing(state, f"there are no patterns {which}")
     found = _with(state.patterns, [_prune(pattern) if pattern.id in gone else pattern for pattern in state.patterns.patterns])
-    return Applied(state=replace(state, patterns=found), changed=True, note=f"{plural(len(gone), 'pattern')} {which} pruned")
+    return _changed(state, f"{plural(len(gone), 'pattern')} {which} pruned", patterns=found)
 
 
 def _prune(pattern: PatternV2) -> PatternV2:
