@@ -22,14 +22,14 @@ from jumar.judging.judges import make_judge
 from jumar.judging.patterns import PatternSet, PatternV2
 from jumar.judging.patterns.matcher import PatternMatcher
 from jumar.judging.patterns.storage import load_pattern_set
-from jumar.learning.learner import PATTERNS as PATTERNS_FILE
-from jumar.learning.learner import Learner, write_set
 from jumar.learning.proposals.proposing import by_terms
 from jumar.learning.run.data import LearnData, read_learning_items, split_of
+from jumar.learning.run.learn import Learner, write_set
 from jumar.learning.run.read import publish
 from jumar.learning.run.request import LearnRequest
 from jumar.learning.scorecard.fit import fit_scorecard
 from jumar.learning.scorecard.pool import FitSettings
+from jumar.learning.state import PATTERNS as PATTERNS_FILE
 from jumar.model.protocols import StepContext
 
 ITEMS, PATTERNS, AIM = 10_000, 2_000, 10.0

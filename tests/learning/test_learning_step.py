@@ -18,13 +18,22 @@ from jumar.judging.history import detect_divergence
 from jumar.judging.items.item import Item
 from jumar.judging.patterns.models import PatternProposal, PatternSet, PatternV2
 from jumar.judging.patterns.proposed import as_pattern
-from jumar.learning.learner import DIMENSIONS, PATTERNS, LearnerScorer, write_set
 from jumar.learning.material import BuiltSet, Material, ProposalReply, ProposalRequest, Proposer, SetBuilder, Target
 from jumar.learning.proof.probes import ProbeReport, ProbeResult
 from jumar.learning.proof.split import split_items
 from jumar.learning.proposals.proposing import propose_all
+from jumar.learning.run.learn import LearnerScorer, write_set
 from jumar.learning.set_building import AdditiveBuilder, ScorecardBuilder, build_with_proposals, cheap_scores, final_set
-from jumar.learning.state import PREDICTIONS, Checkpoint, LearnParameters, pattern_hash, read_checkpoint, write_checkpoint
+from jumar.learning.state import (
+    DIMENSIONS,
+    PATTERNS,
+    PREDICTIONS,
+    Checkpoint,
+    LearnParameters,
+    pattern_hash,
+    read_checkpoint,
+    write_checkpoint,
+)
 from jumar.learning.step import begin, diverging, learn_once
 
 NOW = datetime(2026, 2, 3, tzinfo=UTC)

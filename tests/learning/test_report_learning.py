@@ -210,7 +210,7 @@ def test_points_are_shown_as_far_as_they_say_something():
 
 
 def test_an_unknown_entry_of_the_log_is_left_out():
-    assert not Decisions.of([{"action": "something_new"}]).any
+    assert not Decisions.of([{"action": "something_new"}]).decided
 
 
 # ------------------------------------------------------------------------------------------- it is true, and it adds up

@@ -63,7 +63,7 @@ GROUPS: dict[str, Group] = {
         "Learn a cheap judge from an expensive one, and prove it.",
         "Learn a cheap judge from what an expensive one says: `jumar learn ITEMS --judge SPEC -o DIR`.",
         {
-            "report": ("jumar.cli.learn.report:report_command", "Print a learning run's report as markdown, HTML or JSON."),
+            "report": ("jumar.cli.learn.status:report_command", "Print a learning run's report as markdown, HTML or JSON."),
             "run": ("jumar.cli.learn.run:run_command", "Learn, or resume learning; the name `run` may be left out."),
             "status": ("jumar.cli.learn.status:status_command", "Say where a learning run is, and what it found so far."),
         },

@@ -228,9 +228,13 @@ class ProposalLedger:
             ) from None
 
 
+PATTERNS: Final = "patterns.json"
 STATE: Final = "state.json"
 LEDGER: Final = "ledger.json"
 PREDICTIONS: Final = "predictions.json"
+ARTIFACTS: Final = (PATTERNS, STATE, LEDGER, PREDICTIONS)
+DIMENSIONS: Final = ("closeness", "ranking")
+"""What an iteration is scored by: 1 - MAE / 4, and (1 + Spearman) / 2, of the test items."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

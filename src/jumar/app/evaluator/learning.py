@@ -269,7 +269,7 @@ class LoopLearning:
         profile: str,
     ) -> None:
         """Write what was learned; the summary last, because where it is the rest is."""
-        from jumar.learning.learner import write_set
+        from jumar.learning.run.learn import write_set
         from jumar.learning.state import write_checkpoint
 
         folder = context.log_directory / self._folder / LEARNED

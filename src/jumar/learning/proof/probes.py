@@ -11,7 +11,7 @@ import hashlib
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from itertools import islice, product
 from random import Random
@@ -137,17 +137,9 @@ class ProbeResult:
         return self.most <= self.tolerance and self.unprobed <= self.tolerance
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "passed": self.passed,
-            "items": self.items,
-            "mean_change": self.mean_change,
-            "interval": pair(self.interval),
-            "raised": self.raised,
-            "tolerance": self.tolerance,
-            "worst": list(self.worst),
-            "how": self.how,
-            "unprobed": self.unprobed,
-        }
+        document = {"passed": self.passed, **asdict(self), "interval": pair(self.interval), "worst": list(self.worst)}
+        del document["name"]
+        return document
 
 
 @dataclass(frozen=True, slots=True)

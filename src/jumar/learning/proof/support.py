@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from jumar.judging.agreement import Numbers, group_numbers
 from jumar.judging.patterns.matcher import PatternMatcher
-from jumar.judging.patterns.models import PatternProposal, PatternSet
+from jumar.judging.patterns.models import PatternProposal, PatternSet, PatternV2
 from jumar.judging.patterns.proposed import as_pattern
 from jumar.learning.material import Target
 from jumar.learning.proof.permutations import ENUMERATED, Permutations, normal_tail
@@ -108,6 +108,18 @@ def support(
     if not truth.size:
         return [Support(increment=None, p_value=1.0, items=0, fired=0, precision=None) for _ in types]
     return _Comparison(truth, np.asarray(lengths, dtype=np.float64), groups).of(firing, types)
+
+
+def support_of(patterns: Sequence[PatternV2], targets: Sequence[Target]) -> list[Support]:
+    """Return the support of each pattern by scored items that it was not proposed from."""
+    matcher = PatternMatcher(patterns)
+    return support(
+        [target.score for target in targets],
+        lengths=[target.length for target in targets],
+        groups=[target.group for target in targets],
+        firing=Firing.of_items((matcher.fired(target.item.text) for target in targets), len(patterns)),
+        types=[pattern.type for pattern in patterns],
+    )
 
 
 def ledger_entries(ids: Sequence[str], found: Sequence[Support], iteration: int) -> list[LedgerEntry]:
@@ -292,14 +304,7 @@ def sealed_tests(
     if not made or not sealed:
         return SealedTests(members=(), ledger=before)
     listed = list(made.values())
-    matcher = PatternMatcher(listed)
-    found = support(
-        [target.score for target in sealed],
-        lengths=[target.length for target in sealed],
-        groups=[target.group for target in sealed],
-        firing=Firing.of_items((matcher.fired(target.item.text) for target in sealed), len(listed)),
-        types=[one.type for one in listed],
-    )
+    found = support_of(listed, sealed)
     entries = ledger_entries([one.id for one in listed], found, look)
     again = {replace(entry, iteration=0) for entry in entries}
     counted = ProposalLedger(tuple(entry for entry in before.entries if replace(entry, iteration=0) not in again)).added(entries)

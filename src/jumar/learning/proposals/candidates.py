@@ -27,22 +27,17 @@ from jumar.learning.proposals.terms import Contrast, Strength, find_terms, phras
 Source = Literal["log_odds", "chi_square", "judge_words", "tech_paths", "word_family"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Breadth:
-    """How widely proposals are looked for: words a phrase, texts it stands in, kinds of source, a factor on the number."""
+    """How widely proposals are looked for: words a phrase, texts it stands in, a factor on their number, families of words."""
 
     words: int
     least: int
-    sources: tuple[Source, ...]
     factor: float
+    families: bool = True
 
 
-BREADTHS: Final = (
-    Breadth(words=3, least=6, sources=("log_odds", "chi_square", "judge_words", "tech_paths"), factor=1.0),
-    Breadth(words=4, least=5, sources=("log_odds", "chi_square", "judge_words", "tech_paths", "word_family"), factor=1.5),
-    Breadth(words=4, least=4, sources=("log_odds", "chi_square", "judge_words", "tech_paths", "word_family"), factor=2.0),
-    Breadth(words=5, least=3, sources=("log_odds", "chi_square", "judge_words", "tech_paths", "word_family"), factor=3.0),
-)
+BREADTHS: Final = (Breadth(3, 6, 1.0, families=False), Breadth(4, 5, 1.5), Breadth(4, 4, 2.0), Breadth(5, 3, 3.0))
 """By diversity, from 0 to 3."""
 
 _Z: Final = 1.0  # standard errors of the log odds below which a term tells nothing
@@ -111,11 +106,9 @@ def _candidates(items: Sequence[GapItem], contrast: Contrast, breadth: Breadth, 
     for phrase, where, strength in zip(terms.phrases, terms.where, strengths, strict=True):
         if strength.z < _Z or not contrast.two_groups(where, strength.kind):
             continue
-        if "log_odds" in breadth.sources:
-            yield _Candidate((phrase,), where, strength, "log_odds", strength.z)
-        if "chi_square" in breadth.sources:
-            yield _Candidate((phrase,), where, strength, "chi_square", strength.chi_square)
-    if "word_family" in breadth.sources:
+        yield _Candidate((phrase,), where, strength, "log_odds", strength.z)
+        yield _Candidate((phrase,), where, strength, "chi_square", strength.chi_square)
+    if breadth.families:
         yield from _families(terms.phrases, terms.where, contrast)
     large = [place for place, one in enumerate(contrast.signs) if one]
     if len(large) > _READ:
@@ -144,9 +137,8 @@ def _looked_up(items: Sequence[GapItem], large: Sequence[int], contrast: Contras
     """Yield phrases of the judge's reasons, and paths, for the texts in which they really stand."""
     import numpy as np
 
-    said = _said(items, large, contrast, breadth.words) if "judge_words" in breadth.sources else {}
-    paths = _paths(items, large) if "tech_paths" in breadth.sources else []
-    phrases = [*dict.fromkeys([*said, *paths])]
+    said = _said(items, large, contrast, breadth.words)
+    phrases = [*dict.fromkeys([*said, *_paths(items, large)])]
     where: list[list[int]] = [[] for _ in phrases]
     matcher = PatternMatcher(_bare(phrase) for phrase in phrases)
     for place, item in enumerate(items):

@@ -20,12 +20,12 @@ from jumar.judging.asking.settings import JudgeSettings
 from jumar.judging.cheap.evaluator import CheapModeEvaluator
 from jumar.judging.items.item import Item
 from jumar.judging.models import CheapModeResult
-from jumar.judging.patterns.matcher import PatternMatcher, literals
+from jumar.judging.patterns.matcher import literals
 from jumar.judging.patterns.merging import Merge, merge_proposals
 from jumar.judging.patterns.models import PatternProposal, PatternV2
 from jumar.judging.patterns.proposed import as_pattern, validate_provisional_patterns
 from jumar.learning.material import Material, ProposalReply, ProposalRequest, Proposer, Target, gap_items
-from jumar.learning.proof.support import Firing, ledger_entries, support
+from jumar.learning.proof.support import ledger_entries, support_of
 from jumar.learning.proposals.asking import ask_for_proposals
 from jumar.learning.proposals.candidates import propose
 from jumar.learning.run.request import ProposerName
@@ -134,16 +134,7 @@ def tests_of(patterns: Sequence[PatternV2], tested: Sequence[Target], iteration:
     """Return the ledger's entries of patterns that were not proposed from ``tested``."""
     if not patterns or not tested:
         return []
-    matcher = PatternMatcher(patterns)
-    firing = Firing.of_items((matcher.fired(one.item.text) for one in tested), len(patterns))
-    found = support(
-        [one.score for one in tested],
-        lengths=[one.length for one in tested],
-        groups=[one.group for one in tested],
-        firing=firing,
-        types=[pattern.type for pattern in patterns],
-    )
-    return ledger_entries([pattern.id for pattern in patterns], found, iteration)
+    return ledger_entries([pattern.id for pattern in patterns], support_of(patterns, tested), iteration)
 
 
 def count_agreement(proposals: Sequence[PatternProposal], tested: Sequence[Target]) -> tuple[PatternProposal, ...]:

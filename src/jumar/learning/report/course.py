@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from jumar.core.text import escape, number, plural, signed
-from jumar.learning.report.view import Decisions, LearningReport, kept_text
+from jumar.learning.report.view import LearningReport, kept_text
 
 _ENDS: Final = {
     "converged": "it converged: two iterations in a row met every target",
@@ -34,17 +34,13 @@ class CourseRow:
     name: str
     best: bool
     gap: str
-    bias: str
     rank: str
     score: str
-    patterns: str
-    committed: str
-    rejected: str
     happened: str
-
-    @property
-    def cells(self) -> tuple[str, ...]:
-        return (self.gap, self.bias, self.rank, self.score, self.patterns, self.committed, self.rejected, self.happened)
+    bias: str = ""
+    patterns: str = ""
+    committed: str = ""
+    rejected: str = ""
 
 
 def course_rows(report: LearningReport) -> list[CourseRow]:
@@ -52,40 +48,26 @@ def course_rows(report: LearningReport) -> list[CourseRow]:
     rows: list[CourseRow] = []
     if report.start is not None:
         gap, rank = report.start
+        figures = {"gap": number(gap), "rank": _minus(number(rank)), "score": _score(report, 0)}
+        rows.append(CourseRow(name="start", best=report.best == 0, happened="the set that the run began with", **figures))
+    for iteration in report.iterations:
+        decisions = iteration.decisions
+        happened = [*(["rolled back"] if decisions.rollbacks else []), *(["recovery"] if decisions.recoveries else [])]
         rows.append(
             CourseRow(
-                name="start",
-                best=report.best == 0,
-                gap=number(gap),
-                bias="",
-                rank=_minus(number(rank)),
-                score=_score(report, 0),
-                patterns="",
-                committed="",
-                rejected="",
-                happened="the set that the run began with",
+                name=str(iteration.iteration),
+                best=iteration.iteration == report.best,
+                gap=number(iteration.abs_gap),
+                bias="—" if iteration.gap is None else _minus(signed(-iteration.gap)),
+                rank=_minus(number(iteration.spearman)),
+                score=_score(report, iteration.iteration),
+                patterns=f"{iteration.patterns:,}",
+                committed=f"{iteration.committed:,}",
+                rejected=f"{iteration.rejected:,}",
+                happened="; ".join(part for part in (", ".join(happened), iteration.divergence) if part),
             )
         )
-    rows += [
-        CourseRow(
-            name=str(iteration.iteration),
-            best=iteration.iteration == report.best,
-            gap=number(iteration.abs_gap),
-            bias="—" if iteration.gap is None else _minus(signed(-iteration.gap)),
-            rank=_minus(number(iteration.spearman)),
-            score=_score(report, iteration.iteration),
-            patterns=f"{iteration.patterns:,}",
-            committed=f"{iteration.committed:,}",
-            rejected=f"{iteration.rejected:,}",
-            happened="; ".join(part for part in (_done(iteration.decisions), iteration.divergence) if part),
-        )
-        for iteration in report.iterations
-    ]
     return rows
-
-
-def _done(found: Decisions) -> str:
-    return ", ".join([*(["rolled back"] if found.rollbacks else []), *(["recovery"] if found.recoveries else [])])
 
 
 def _minus(text: str) -> str:
@@ -113,11 +95,8 @@ def course_notes(report: LearningReport) -> list[str]:
     )
     if report.constant is not None:
         first += f" The same score for everything is off by {number(report.constant)} there."
-    return [first, *(part for part in (best_text(report), _counts(report), _ended(report)) if part)]
-
-
-def _ended(report: LearningReport) -> str:
-    return f"It ended: {escape(report.stopped)}." if report.stopped else ""
+    ended = f"It ended: {escape(report.stopped)}." if report.stopped else ""
+    return [first, *(part for part in (best_text(report), _counts(report), ended) if part)]
 
 
 def _counts(report: LearningReport) -> str:

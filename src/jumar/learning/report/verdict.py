@@ -88,7 +88,7 @@ def verdict_lines(report: LearningReport) -> list[str]:
     }[str(report.verdict)]
     if nothing_learned(report) and report.verdict == "not_proven":
         meaning = "So it is not proven that it follows the judge."
-    return [*_nothing(report), first, _too_few(report) or meaning, *_level(report)]
+    return [*_nothing(report), first, _too_few(report) or meaning]
 
 
 def _unproven(report: LearningReport) -> list[str]:
@@ -102,19 +102,6 @@ def _unproven(report: LearningReport) -> list[str]:
             f"constant {number(held['constant_mae'])}."
         )
     return lines
-
-
-def _level(report: LearningReport) -> list[str]:
-    """Return what profile ``seed`` cannot do, where that shows."""
-    bias = None if report.proof is None else report.proof["statistics"]["intervals"].get("bias")
-    if report.profile != "seed" or bias is None or bias[0] <= 0 <= bias[1]:
-        return []
-    side = "high" if bias[0] > 0 else "low"
-    told = (
-        f"It scores too {side} on average, and profile `seed` cannot learn that away: it adds patterns of a fixed weight to the "
-        "rubric's score, which changes the order of items, and hardly the level. Profile `evidence` fits both."
-    )
-    return [told]
 
 
 def _too_few(report: LearningReport) -> str:

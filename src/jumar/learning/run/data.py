@@ -20,14 +20,13 @@ from jumar.judging.items.records import read_items
 from jumar.judging.models import ExpensiveModeResult
 from jumar.judging.rubric import Rubric, kind_of_items, load_rubric, rubric_of
 from jumar.judging.tracking import FEWEST_GROUPS, FEWEST_ITEMS
-from jumar.learning.learner import PATTERNS
 from jumar.learning.material import Material, Proposer, SetBuilder
 from jumar.learning.proof.split import Split, group_key, split_items, tie_copies
 from jumar.learning.run.request import LOOP, RESULT, ROOT, SEALED_TESTS, LearnRequest
 from jumar.learning.run.verdicts import FILE as VERDICTS
 from jumar.learning.run.verdicts import Hear, JudgeAccess, Verdicts
 from jumar.learning.set_building import AdditiveBuilder, ScorecardBuilder
-from jumar.learning.state import LEDGER, PREDICTIONS, STATE
+from jumar.learning.state import LEDGER, PATTERNS, PREDICTIONS, STATE
 from jumar.loop.store.layout import loops_directory
 from jumar.model.judgement import Judgement
 from jumar.model.judges import Judge

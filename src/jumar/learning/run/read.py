@@ -30,7 +30,6 @@ from jumar.judging.gap import pattern_coverage
 from jumar.judging.models import ComponentHealthStatus, IterationLog, Unscored
 from jumar.judging.patterns.storage import load_pattern_set
 from jumar.judging.proofs import Proof, read_proof
-from jumar.learning.learner import DIMENSIONS, PATTERNS
 from jumar.learning.material import Material, noise_of
 from jumar.learning.proof.split import Split
 from jumar.learning.report.course import stop_words
@@ -38,6 +37,7 @@ from jumar.learning.report.view import LearningProgress, LearningReport, render_
 from jumar.learning.run.data import SPLIT, LearnData
 from jumar.learning.run.prove import PROOF
 from jumar.learning.run.request import LOOP, REQUEST, RESULT, ROOT
+from jumar.learning.state import DIMENSIONS, PATTERNS
 from jumar.learning.step import IterationOutcome
 from jumar.loop.report.read import LoopReport, load_report
 from jumar.loop.store.layout import LoopPaths, loops_directory
