@@ -11,8 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from statistics import fmean
-from typing import Any, Final
+from typing import Final
 
 from jumar.core.text import plural
 from jumar.judging.items.item import Item, digest_of, items_digest
@@ -22,7 +21,7 @@ from jumar.learning.material import Material, Target, target_of
 from jumar.learning.proof.split import FEWEST_TO_SPLIT, FOLDS, Split, group_key
 from jumar.learning.set_building import cheap_scores
 from jumar.learning.state import Checkpoint
-from jumar.learning.step import IterationOutcome
+from jumar.learning.step import IterationOutcome, gap_figures
 
 MOST: Final = 1_000
 """Texts that a step learns from, the newest. This and the next two bound its time, which grows with texts and words."""
@@ -202,16 +201,4 @@ def iteration_metrics(
     pairs = [(own, judge[name], tested[name]) for own, name in named.items() if name in judge and name in tested]
     if not pairs:
         return None
-    expensive, cheap = fmean(score for _, score, _ in pairs), fmean(score for _, _, score in pairs)
-    gap = expensive - cheap
-    figures: dict[str, Any] = {
-        "iteration": iteration,
-        "timestamp": now,
-        "expensive_avg": expensive,
-        "cheap_avg": cheap,
-        "gap": gap,
-        "gap_delta": gap - before[-1].gap if before else 0.0,
-        "abs_gap": fmean(abs(one - other) for _, one, other in pairs),
-        "story_ids": [own for own, _, _ in pairs],
-    }
-    return learned.metrics.model_copy(update=figures)
+    return learned.metrics.model_copy(update=gap_figures(pairs, iteration=iteration, now=now, before=before))

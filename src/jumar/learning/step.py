@@ -302,29 +302,40 @@ def measure(
     tested = [one for one in material.tested if one.item.id in checkpoint.tested]
     cheap = [checkpoint.tested[one.item.id] for one in tested]
     found = compare_with_judge(tested, cheap, None, seed=material.seed)
-    gap = fmean(one.score for one in tested) - fmean(cheap)
+    pairs = [(one.item.id, one.score, score) for one, score in zip(tested, cheap, strict=True)]
     counts = [pattern.status for pattern in checkpoint.state.patterns.patterns]
     own = [proposal for proposal in checkpoint.state.proposals if proposal.proposed_at == iteration]
     verdicts = {"tracks": True, "fails": False}
     return (
         IterationMetrics(
-            iteration=iteration,
-            timestamp=now,
-            expensive_avg=fmean(one.score for one in tested),
-            cheap_avg=fmean(cheap),
-            gap=gap,
-            gap_delta=gap - before[-1].gap if before else 0.0,
+            **gap_figures(pairs, iteration=iteration, now=now, before=before),
             pattern_count=counts.count("active"),
             provisional_patterns=sum(proposal.status == "provisional" for proposal in checkpoint.state.proposals),
             patterns_committed=sum(one.status == "validated" for one in own),
             patterns_rejected=sum(one.status == "rejected" for one in own),
-            abs_gap=fmean(abs(one.score - score) for one, score in zip(tested, cheap, strict=True)),
-            story_ids=[one.item.id for one in tested],
             tracks=verdicts.get(found.verdict),
             spearman=found.figures.get("spearman"),
         ),
         found,
     )
+
+
+def gap_figures(
+    pairs: Sequence[tuple[str, float, float]], *, iteration: int, now: datetime, before: Sequence[IterationMetrics]
+) -> dict[str, Any]:
+    """Return the figures of metrics that follow from ids, expensive and cheap scores of at least one item."""
+    expensive, cheap = fmean(score for _, score, _ in pairs), fmean(score for _, _, score in pairs)
+    gap = expensive - cheap
+    return {
+        "iteration": iteration,
+        "timestamp": now,
+        "expensive_avg": expensive,
+        "cheap_avg": cheap,
+        "gap": gap,
+        "gap_delta": gap - before[-1].gap if before else 0.0,
+        "abs_gap": fmean(abs(one - other) for _, one, other in pairs),
+        "story_ids": [name for name, _, _ in pairs],
+    }
 
 
 def _why_stopped(convergence: Mapping[str, Any], proposed: IterationProposals, actions: Sequence[Action]) -> str:

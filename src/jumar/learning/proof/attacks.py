@@ -52,7 +52,6 @@ class AttackMeans:
 
 
 Attack = Callable[[Item, AttackMeans, Random], Item]
-_Change = Callable[[str, AttackMeans, Random], str]
 
 
 def with_text(item: Item, change: Callable[[str], str]) -> Item:
@@ -94,7 +93,7 @@ def stuffed(item: Item, phrases: Sequence[str], draw: Random) -> Item:
     return with_text(item, change)
 
 
-def _text(change: _Change) -> Attack:
+def _text(change: Callable[[str, AttackMeans, Random], str]) -> Attack:
     return lambda item, means, draw: with_text(item, lambda text: change(text, means, draw))
 
 
@@ -104,10 +103,6 @@ def _padded(text: str, means: AttackMeans, draw: Random) -> str:
     while sum(len(one) + 1 for one in added) < len(text):
         added.append(means.filler[draw.randrange(len(means.filler))])
     return " ".join((text, *added)) if text.strip() else text
-
-
-def _said_twice(text: str, _means: AttackMeans, _draw: Random) -> str:
-    return f"{text} {text}" if text.strip() else text
 
 
 def _other_order(parts: list[str], draw: Random) -> list[str]:
@@ -120,20 +115,8 @@ def _other_order(parts: list[str], draw: Random) -> list[str]:
     return made
 
 
-def _sentences_shuffled(text: str, _means: AttackMeans, draw: Random) -> str:
-    return " ".join(_other_order([one for one in _SENTENCE.split(text) if one], draw))
-
-
-def _words_shuffled(text: str, _means: AttackMeans, draw: Random) -> str:
-    return " ".join(_other_order(text.split(), draw))
-
-
-def _negated(text: str, means: AttackMeans, _draw: Random) -> str:
-    """Say of each sentence that it is not so. English: after a verb, else in front."""
-    return "".join(_denied(one, means) for one in _PARTED.split(text))
-
-
 def _denied(sentence: str, means: AttackMeans) -> str:
+    """Say of a sentence that it is not so. English: after a verb, else in front."""
     if not sentence.strip():
         return sentence
     found = _VERB.search(sentence)
@@ -190,30 +173,20 @@ def _first_half(text: str) -> str:
     return " ".join(words[: max(1, len(words) // 2)])
 
 
-def _behind(text: str, given: str) -> str:
-    return f"{text} {given}"
-
-
-def _instead(_text: str, given: str) -> str:
-    return given
-
-
-def _half_instead(_text: str, given: str) -> str:
-    return _first_half(given)
-
-
 _COPIES: Final[Mapping[str, Callable[[str, str], str]]] = {
-    "appended": _behind,
-    "copied": _instead,
-    "half_copied": _half_instead,
+    "appended": lambda text, given: f"{text} {given}",
+    "copied": lambda _text, given: given,
+    "half_copied": lambda _text, given: _first_half(given),
 }
 
 ATTACKS: Final[Mapping[str, Attack]] = {
     "padding": _text(_padded),
-    "repetition": _text(_said_twice),
-    "shuffled_sentences": _text(_sentences_shuffled),
-    "shuffled_words": _text(_words_shuffled),
-    "negation": _text(_negated),
+    "repetition": _text(lambda text, _means, _draw: f"{text} {text}" if text.strip() else text),
+    "shuffled_sentences": _text(
+        lambda text, _, draw: " ".join(_other_order([one for one in _SENTENCE.split(text) if one], draw))
+    ),
+    "shuffled_words": _text(lambda text, _means, draw: " ".join(_other_order(text.split(), draw))),
+    "negation": _text(lambda text, means, _: "".join(_denied(sentence, means) for sentence in _PARTED.split(text))),
     **{f"few_{name}": of(FEW) for name, of in _PIECES.items()},
     **{f"many_{name}": of(None) for name, of in _PIECES.items()},
     **{f"{source}_{name}": _of_source(source, made) for source in ("prompt", "context") for name, made in _COPIES.items()},

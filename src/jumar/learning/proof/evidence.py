@@ -148,7 +148,11 @@ def compare_with_judge(
         raise ValueError(f"{truth.size} judged items and {guess.size} cheap scores: as many of both, at least one, all finite")
     groups = [item.group for item in judged]
     lengths = [item.length for item in judged]
-    rivals = _out_of_fold(truth, lengths, groups) if baselines is None else baselines.predict(lengths)
+    if baselines is None:
+        predicted = predict_baselines(truth, lengths, groups)
+        rivals = {"constant": predicted["constant"], "length": predicted["length_only"]}
+    else:
+        rivals = baselines.predict(lengths)
     inside = _Inside(truth, guess, group_numbers(groups))
     compared = _Comparison(truth, guess, rivals, inside)
     figures = compared.figures(np.arange(truth.size))
@@ -172,11 +176,6 @@ def compare_with_judge(
         noise=judge_noise(item.readings for item in judged),
         verdict=_verdict(checks, int(truth.size), count),
     )
-
-
-def _out_of_fold(truth: Scores, lengths: Sequence[int], groups: Sequence[str | None]) -> dict[str, Scores]:
-    predicted = predict_baselines(truth, lengths, groups)
-    return {"constant": predicted["constant"], "length": predicted["length_only"]}
 
 
 class _Inside:

@@ -58,13 +58,8 @@ class Verification:
         return not self.problems
 
     def to_json(self) -> dict[str, Any]:
-        parts = {
-            "checked": self.checked,
-            "differing": self.differing,
-            "not_checked": self.not_checked,
-            "problems": self.problems,
-        }
-        return {"holds": self.holds, **{name: list(said) for name, said in parts.items()}}
+        names = ("checked", "differing", "not_checked", "problems")
+        return {"holds": self.holds, **{name: list(getattr(self, name)) for name in names}}
 
 
 def look_at(number: int) -> ProofLooks:
@@ -123,7 +118,7 @@ def make_proof(
         ),
         judge=judge,
         rubric=ProofRubric(name=rubric.name, kind=rubric.kind, hash=rubric.digest),
-        patterns=_named(patterns),
+        patterns=ProofPatterns(hash=patterns_digest(patterns), patterns=len(patterns.patterns), active=_active(patterns)),
         seed=seed,
         baselines=baselines.to_json(),
         statistics=found.to_json(),
@@ -133,9 +128,8 @@ def make_proof(
     ).hashed()
 
 
-def _named(patterns: PatternSet) -> ProofPatterns:
-    active = sum(pattern.status == "active" for pattern in patterns.patterns)
-    return ProofPatterns(hash=patterns_digest(patterns), patterns=len(patterns.patterns), active=active)
+def _active(patterns: PatternSet) -> int:
+    return sum(pattern.status == "active" for pattern in patterns.patterns)
 
 
 def _check_parts(sealed: Sequence[Target], opened: Sequence[Target], split: Split) -> None:
@@ -179,7 +173,7 @@ def verify_proof(
     """
     items = None if items is None else tie_copies(items).items
     steps: list[tuple[str, list[str] | None]] = [
-        ("the hash of the content", _content(proof)),
+        ("the hash of the content", _differs("content_hash", proof.content_hash, proof.computed_hash())),
         ("counts and hashes of the rows", _counts(proof)),
         ("every figure, from the rows", _figures(proof)),
         ("the texts and the split of the items", None if items is None else _items(proof, items)),
@@ -194,10 +188,6 @@ def verify_proof(
         not_checked=tuple(name for name, found in steps if found is None),
         differing=tuple(name for name, found in steps if found),
     )
-
-
-def _content(proof: Proof) -> list[str]:
-    return _differs("content_hash", proof.content_hash, proof.computed_hash())
 
 
 def _counts(proof: Proof) -> list[str]:
@@ -289,7 +279,7 @@ def _patterns(proof: Proof, patterns: PatternSet) -> list[str]:
     return [
         *_differs("patterns.hash", proof.patterns.hash, patterns_digest(patterns)),
         *_differs("patterns.patterns", proof.patterns.patterns, len(patterns.patterns)),
-        *_differs("patterns.active", proof.patterns.active, sum(pattern.status == "active" for pattern in patterns.patterns)),
+        *_differs("patterns.active", proof.patterns.active, _active(patterns)),
     ]
 
 

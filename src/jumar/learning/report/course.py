@@ -132,13 +132,10 @@ def best_text(report: LearningReport) -> str:
     others = [score for score in scores if score != best and score in figures]
     rival = max(others, key=lambda one: scores[one], default=None)
     shown = [rival] if rival is not None else []
-    if 0 in others and rival != 0 and _worse_somewhere(figures[best], figures[0]):
+    own_gap, start_gap = figures[best][0], figures.get(0, (None, None))[0]
+    if 0 in others and rival != 0 and own_gap is not None and start_gap is not None and own_gap > start_gap:
         shown.append(0)
     return " ".join([told, *(_against(report, best, one, figures) for one in shown)])
-
-
-def _worse_somewhere(best: tuple[float | None, float | None], other: tuple[float | None, float | None]) -> bool:
-    return best[0] is not None and other[0] is not None and best[0] > other[0]
 
 
 def _against(report: LearningReport, best: int, other: int, figures: Mapping[int, tuple[float | None, float | None]]) -> str:

@@ -216,9 +216,7 @@ def _range(values: Sequence[float], *, whole: bool) -> tuple[float, float, float
     if high - low < least:
         middle = (low + high) / 2
         low, high = (0.0, max(high, least)) if whole else (middle - least / 2, middle + least / 2)
-    wanted = (high - low) / 3
-    magnitude = 10 ** math.floor(math.log10(wanted))
-    step = next(factor * magnitude for factor in (1, 2, 5, 10) if factor * magnitude >= wanted)
+    step = _round_step((high - low) / 3)
     low, high = math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
     return low, max(high, low + step), step
 
@@ -226,7 +224,11 @@ def _range(values: Sequence[float], *, whole: bool) -> tuple[float, float, float
 def _numbers(numbers: Sequence[int], most: int) -> list[int]:
     if len(numbers) <= most:
         return list(numbers)
-    wanted = (numbers[-1] - numbers[0]) / (most - 1)
-    magnitude = 10 ** math.floor(math.log10(wanted))
-    step = next(int(factor * magnitude) for factor in (1, 2, 5, 10) if factor * magnitude >= wanted)
+    step = int(_round_step((numbers[-1] - numbers[0]) / (most - 1)))
     return [number for number in numbers if number % step == 0]
+
+
+def _round_step(wanted: float) -> float:
+    """Return the next 1, 2 or 5 times a power of ten."""
+    magnitude: float = 10 ** math.floor(math.log10(wanted))
+    return next(factor * magnitude for factor in (1, 2, 5, 10) if factor * magnitude >= wanted)

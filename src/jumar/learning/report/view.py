@@ -134,10 +134,6 @@ class Decisions:
             decided=tuple(DecisionGroup(status=key[0], reason=key[1], patterns=tuple(rows)) for key, rows in found),
         )
 
-    @property
-    def any(self) -> bool:
-        return bool(self.rollbacks or self.recoveries or self.decided)
-
     def lines(self, *, most: int) -> list[str]:
         """Return a line a decision, of each kind of proposals the ``most`` important by name."""
         told = [*self.rollbacks, *self.recoveries]

@@ -270,6 +270,7 @@ def read_report(output: Path) -> LearningReport:
     logs = [log for log in run.logs if int(log["metrics"]["iteration"]) in known_to_loop]
     numbers = [int(log["metrics"]["iteration"]) for log in logs]
     profile = cast("Mapping[str, Any]", recorded).get("profile") if isinstance(recorded, Mapping) else None
+    why = str(logs[-1]["next_iteration_plan"].get("why") or "") if logs else ""
     proof, spread, noise = _proof(output / PROOF)
     return LearningReport(
         name=output.resolve().name or str(output),
@@ -282,7 +283,7 @@ def read_report(output: Path) -> LearningReport:
         calibration=None if known.scorecard() is None else known.calibration,
         split=Split.from_json((output / SPLIT).read_bytes(), str(output / SPLIT)).to_json(),
         best=loop.chosen,
-        stopped="" if loop.stop is None else stop_words(loop.stop.reason, loop.stop.detail, _why(logs)),
+        stopped="" if loop.stop is None else stop_words(loop.stop.reason, loop.stop.detail, why),
         start=_start(loop),
         proof=proof,
         sealed_scores=spread,
@@ -297,10 +298,6 @@ def read_report(output: Path) -> LearningReport:
 def judge_of(output: Path) -> str:
     """Return what was named as the judge of a run, empty where that is not on file."""
     return str(_object(output / REQUEST).get("judge") or "")
-
-
-def _why(logs: Sequence[Mapping[str, Any]]) -> str:
-    return str(logs[-1]["next_iteration_plan"].get("why") or "") if logs else ""
 
 
 def _start(loop: LoopReport) -> tuple[float | None, float | None] | None:
