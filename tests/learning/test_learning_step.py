@@ -148,7 +148,7 @@ def tried(found: Material) -> Checkpoint:
 
 def test_a_change_that_makes_things_worse_is_rolled_back_and_evaluated_again(monkeypatch: pytest.MonkeyPatch) -> None:
     targets = targets_of(judged_items(40, 3))
-    for module in ("set_building", "step", "rollback"):
+    for module in ("set_building", "step"):
         monkeypatch.setattr(f"jumar.learning.{module}.cheap_scores", scored_by("harm"))
     script = Script({1: [proposal("for instance")], 2: [proposal("harm", iteration=2)]})
     builder = Judgemental({one.item.id: one.score for one in targets})
@@ -250,7 +250,7 @@ def test_a_set_that_tracks_good_items_twice_converges_unless_it_can_be_gamed(
     for one in records:
         one["judge_scores"] = [min(5.0, score + 1.3) for score in one["judge_scores"]]
     targets = targets_of(records)
-    for module in ("set_building", "step", "rollback"):
+    for module in ("set_building", "step"):
         monkeypatch.setattr(f"jumar.learning.{module}.cheap_scores", scored_by("harm"))
     raised = ProbeResult(name="stuffing", items=60, mean_change=0.5 * gamed, interval=None, raised=0.0, tolerance=0.1, worst=())
     monkeypatch.setattr("jumar.learning.step.probe_set", lambda *_, **__: ProbeReport(results=(raised,)))
