@@ -221,7 +221,7 @@ def _level(panel: Panel) -> Iterator[str]:
 def _gauge(panel: Panel) -> Iterator[str]:
     """A scale with the bounds between the three numbers, and where this ranking is on it."""
     strategy, value = panel.strategy, panel.metadata["entropy"]
-    low, high = (strategy.low, strategy.high) if panel.name == "entropy_normalized" else strategy.BOUNDS
+    low, high = strategy.bounds
     end = 1.0 if high <= 1 else math.log(20)
     words = "evenness" if high <= 1 else "entropy"
     left, wide, y = panel.x + 44, PANEL - 62, STRIP_TOP + 22
