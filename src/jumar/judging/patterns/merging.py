@@ -56,76 +56,47 @@ def settle(
 
     Patterns are in the order of their right to stay; ``fired`` says on which texts, None without texts. A pattern goes to the
     nearest that stays: ``identical`` before ``subsumed``, ``wording`` and ``firing``, then the more similar, then the earlier
-    one. Patterns without phrases and expression are like nothing. See :func:`jumar.judging.patterns.merging.merge_patterns`.
+    one. Patterns without phrases and expression are like nothing. See :func:`merge_patterns`.
     """
-    same = _Same()
+    keys = [pattern_key(pattern) for pattern in patterns]
+    earliest: dict[str, int] = {}
+    for place, key in enumerate(keys):
+        earliest.setdefault(key, place)
+    phrases = [[] if pattern.regex is not None else literals(pattern) for pattern in patterns]
+    distinct = sorted(earliest.values())
+    general = PatternMatcher([_bare(str(place), phrases[place]) for place in distinct])
+    words, items = _Words(patterns, wording), None if fired is None else _Items(patterns, fired, firing)
+    same: dict[str, int] = {}
     kept: set[int] = set()
     into: dict[int, tuple[int, Similar]] = {}
-    general, items = _General(patterns), _Items(fired, firing)
-    words = _Words(patterns, wording)
     for place, pattern in enumerate(patterns):
         if not literals(pattern) and pattern.regex is None:
             continue
-        near: list[tuple[tuple[int, float], int, Similar]] = []
-        twin = same.earlier(pattern)
+        twin = same.get(keys[place])
         if twin is not None:
             into[place] = (twin, Similar("identical", 1.0)) if twin in kept else into[twin]
             continue
-        for other in general.earlier(place):
-            if other in kept and (how := _subsumed(place, other, fired)) is not None:
-                near.append((how.key, -other, how))  # noqa: PERF401 - the three kinds read alike
+        same[keys[place]] = place
+        held: list[set[int]] = [set(general.fired(phrase)) for phrase in phrases[place]]
+        wider = [distinct[index] for index in (held[0].intersection(*held[1:]) if held else ())]
+        near: list[tuple[int, Similar]] = [
+            (other, how)
+            for other in wider
+            if other < place and other in kept and patterns[other].type == pattern.type
+            if (how := _subsumed(place, other, fired)) is not None
+        ]
         if not near:
             alike = ((other, _fire_alike(place, other, how, fired)) for other, how in words.earlier(place, kept))
-            found = next(((other, how) for other, how in alike if how is not None), None)
-            near += [(found[1].key, -found[0], found[1])] if found is not None else []
-        if not near:
-            near = [(how.key, -other, how) for other, how in items.earlier(place, patterns)]
+            near = next(([(other, how)] for other, how in alike if how is not None), list[tuple[int, Similar]]())
+        if not near and items is not None:
+            near = list(items.earlier(place))
         if near:
-            _, other, how = max(near, key=lambda one: one[:2])
-            into[place] = (-other, how)
+            into[place] = max(near, key=lambda found: (found[1].key, -found[0]))
         else:
             kept.add(place)
-            items.keep(place)
-        same.keep(pattern, place)
+            if items is not None:
+                items.keep(place)
     return into
-
-
-class _Same:
-    def __init__(self) -> None:
-        self._known: dict[str, int] = {}
-
-    def earlier(self, pattern: PatternV2) -> int | None:
-        return self._known.get(pattern_key(pattern))
-
-    def keep(self, pattern: PatternV2, place: int) -> None:
-        self._known[pattern_key(pattern)] = place
-
-
-class _General:
-    """Which patterns stand in every phrase of another one."""
-
-    def __init__(self, patterns: Sequence[PatternV2]) -> None:
-        self._patterns = patterns
-        self._phrases = [[] if pattern.regex is not None else literals(pattern) for pattern in patterns]
-        first: dict[str, int] = {}
-        for place, one in enumerate(patterns):
-            first.setdefault(pattern_key(one), place)
-        distinct = sorted(first.values())
-        self._places = distinct
-        live = [_bare(str(place), self._phrases[place]) for place in distinct]
-        self._matcher = PatternMatcher(live)
-
-    def earlier(self, place: int) -> list[int]:
-        phrases = self._phrases[place]
-        if not phrases:
-            return []
-        found: set[int] | None = None
-        for phrase in phrases:
-            fired = set(self._matcher.fired(phrase))
-            found = fired if found is None else found & fired
-        kind = self._patterns[place].type
-        others = (self._places[index] for index in found or ())
-        return [other for other in others if other < place and self._patterns[other].type == kind]
 
 
 def _bare(name: str, phrases: list[str]) -> PatternV2:
@@ -212,27 +183,27 @@ class _Items:
     that both keep (Chaudhuri, Ganti and Kaushik 2006); with the rarest texts first there are few others to look at.
     """
 
-    def __init__(self, fired: Fired | None, least: float) -> None:
+    def __init__(self, patterns: Sequence[PatternV2], fired: Fired, least: float) -> None:
+        self._types = [pattern.type for pattern in patterns]
         self._fired = fired
         self._least = least
         self._index: dict[int, list[int]] = {}
 
-    def earlier(self, place: int, patterns: Sequence[PatternV2]) -> Iterator[tuple[int, Similar]]:
+    def earlier(self, place: int) -> Iterator[tuple[int, Similar]]:
         """Yield the patterns that stay and fire on nearly the same texts as the one at ``place``."""
-        fired = self._fired
-        if fired is None or fired.sizes[place] < LEAST_FIRED:
+        sizes, own = self._fired.sizes, self._fired.sizes[place]
+        if own < LEAST_FIRED:
             return
-        sizes, kind, own = fired.sizes, patterns[place].type, fired.sizes[place]
         fewest, most = self._least * own - 1e-9, own / self._least + 1e-9
-        others = {other for text in fired.rarest(place, self._least) for other in self._index.get(text, ())}
+        others = {other for text in self._fired.rarest(place, self._least) for other in self._index.get(text, ())}
         for other in sorted(others):
-            if fewest <= sizes[other] <= most and patterns[other].type == kind:
-                shared, either = fired.overlap(place, other)
+            if fewest <= sizes[other] <= most and self._types[other] == self._types[place]:
+                shared, either = self._fired.overlap(place, other)
                 if shared >= self._least * either - 1e-9:
                     yield other, Similar("firing", shared / either, shared, either)
 
     def keep(self, place: int) -> None:
-        if self._fired is not None and self._fired.sizes[place] >= LEAST_FIRED:
+        if self._fired.sizes[place] >= LEAST_FIRED:
             for text in self._fired.rarest(place, self._least):
                 self._index.setdefault(text, []).append(place)
 
@@ -395,19 +366,16 @@ def _merge(patterns: Sequence[PatternV2], place: int, into: tuple[int, Similar])
     gone, stays = patterns[place], patterns[other]
     one, two = _shown(gone), _shown(stays)
     both = f"{how.shared} of the {how.either} items on which either fires"
+    worded = f"have nearly the same words: {how.similarity:.1%} of their letters, whatever the order of the words"
+    if how.similarity == 1:
+        worded = "have the same words in another order"
     said = {
         "identical": f"{one} is what {stays.id} looks for already",
         "subsumed": f"wherever {one} stands, {two} stands too" + (f"; they share {both}" if how.either else ""),
-        "wording": f"{one} and {two} {_worded(how.similarity)}" + (f"; they share {both}" if how.either else ""),
+        "wording": f"{one} and {two} {worded}" + (f"; they share {both}" if how.either else ""),
         "firing": f"{one} and {two} fire on the same items: {both}",
     }
     return Merge(gone.id, stays.id, how.by, round(how.similarity, 6), said[how.by])
-
-
-def _worded(similarity: float) -> str:
-    if similarity == 1:
-        return "have the same words in another order"
-    return f"have nearly the same words: {similarity:.1%} of their letters, whatever the order of the words"
 
 
 def _shown(pattern: PatternV2) -> str:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 _UNDATED: Final = "1970-01-01T00:00:00Z"
-_GOOD, _BAD = "good", "bad"
-_LISTS: Final = {"good_story_indicators": _GOOD, "bad_story_indicators": _BAD}
+_LISTS: Final = {"good_story_indicators": "good", "bad_story_indicators": "bad"}
+_SIGNALS: Final = {"good_indicators": "good", "bad_indicators": "bad"}
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 
 
@@ -88,7 +88,7 @@ def _parse(data: Any, where: str, text: str | None) -> PatternSet:
 
 def _as_document(data: Any, where: str) -> dict[str, Any]:
     if isinstance(data, list):
-        return {"version": FORMAT_VERSION, "patterns": _as_items(cast("list[Any]", data), where)}
+        data = {"version": FORMAT_VERSION, "patterns": cast("list[Any]", data)}
     if not isinstance(data, dict):
         raise PatternLoadError(f"{where}: not a patterns file: {shown(data)} instead of an object with version and patterns")
     document = cast("dict[str, Any]", data)
@@ -97,19 +97,13 @@ def _as_document(data: Any, where: str) -> dict[str, Any]:
         return _from_signals(document, where)
     if "patterns" not in document and any(name in document for name in (*_LISTS, "valid_tech_paths", "gestalt_heuristics")):
         return _from_lists(document, where)
-    if isinstance(document.get("patterns"), list):
-        _as_items(cast("list[Any]", document["patterns"]), where)
+    for pattern in cast("list[Any]", document["patterns"]) if isinstance(document.get("patterns"), list) else ():
+        if isinstance(pattern, dict) and cast("dict[str, Any]", pattern).get("type") in {"good_pattern", "bad_pattern"}:
+            raise _is_old(where)
     for name in ("version", "patterns"):
         if name not in document:
             raise PatternLoadError(f"{where}: '{name}' is missing; a patterns file has at least version and patterns")
     return document
-
-
-def _as_items(patterns: list[Any], where: str) -> list[Any]:
-    for pattern in patterns:
-        if isinstance(pattern, dict) and cast("dict[str, Any]", pattern).get("type") in {"good_pattern", "bad_pattern"}:
-            raise _is_old(where)
-    return patterns
 
 
 def _is_old(where: str) -> WrongFormatError:
@@ -144,17 +138,35 @@ def check_version(document: Mapping[str, Any], where: str) -> None:
 
 
 def _from_signals(document: dict[str, Any], where: str) -> dict[str, Any]:
+    """Return the shape with indicators under ``quality_signals``."""
     signals = document["quality_signals"]
     if not isinstance(signals, dict):
         raise PatternLoadError(f"{where}: quality_signals is {shown(signals)}; give good_indicators and bad_indicators")
-    dated = document.get("last_updated") or _UNDATED
-    patterns: list[dict[str, Any]] = []
-    for name, kind in (("good_indicators", _GOOD), ("bad_indicators", _BAD)):
-        for number, one in enumerate(_listed(cast("dict[str, Any]", signals), name, where), start=1):
-            place = f"{where}: quality_signals.{name}, entry {number}"
-            patterns.append(_from_indicator(one, kind, f"p_{len(patterns) + 1:03d}", dated, place))
+    patterns = _indicators(document, cast("dict[str, Any]", signals), _SIGNALS, where, "quality_signals.", "quality_signals")
     others = {name: value for name, value in document.items() if name != "quality_signals"}
     return {"version": FORMAT_VERSION, **others, "patterns": [*_listed(document, "patterns", where), *patterns]}
+
+
+def _from_lists(document: dict[str, Any], where: str) -> dict[str, Any]:
+    """Return the shape with plain lists of indicators."""
+    others = {name: value for name, value in document.items() if name not in {*_LISTS, "valid_tech_paths"}}
+    technical = {"valid_repo_paths": document.get("valid_tech_paths", {})}
+    patterns = _indicators(document, document, _LISTS, where, "", "learned_patterns")
+    return {"version": FORMAT_VERSION, "tech_validation": technical, **others, "patterns": patterns}
+
+
+def _indicators(
+    document: Mapping[str, Any], lists: Mapping[str, Any], kinds: Mapping[str, str], where: str, prefix: str, source: str
+) -> list[dict[str, Any]]:
+    """Return the indicators of ``lists`` as patterns, numbered throughout; ``kinds`` says whether a list is of good ones."""
+    dated = document.get("last_updated") or _UNDATED
+    patterns: list[dict[str, Any]] = []
+    for name, kind in kinds.items():
+        for number, one in enumerate(_listed(lists, name, where), start=1):
+            place = f"{where}: {prefix}{name}, entry {number}"
+            pattern = _from_indicator(one, kind, f"p_{len(patterns) + 1:03d}", dated, place)
+            patterns.append(pattern if source == "quality_signals" else {**pattern, "source": source})
+    return patterns
 
 
 def _listed(document: Mapping[str, Any], name: str, where: str) -> list[Any]:
@@ -179,18 +191,6 @@ def _from_indicator(one: Any, kind: str, name: str, dated: Any, place: str) -> d
     known = {key: value for key, value in found.items() if key not in {"pattern", "weight"}}
     filled = {"id": name, "description": said, "keywords": [said], "source": "quality_signals", "discovered_at": dated}
     return {**filled, "category": f"{kind}_story_indicators", **known, "type": kind, "weight": weight}
-
-
-def _from_lists(document: dict[str, Any], where: str) -> dict[str, Any]:
-    dated = document.get("last_updated") or _UNDATED
-    patterns: list[dict[str, Any]] = []
-    for name, kind in _LISTS.items():
-        for number, one in enumerate(_listed(document, name, where), start=1):
-            found = _from_indicator(one, kind, f"p_{len(patterns) + 1:03d}", dated, f"{where}: {name}, entry {number}")
-            patterns.append({**found, "source": "learned_patterns"})
-    others = {name: value for name, value in document.items() if name not in {*_LISTS, "valid_tech_paths"}}
-    technical = {"valid_repo_paths": document.get("valid_tech_paths", {})}
-    return {"version": FORMAT_VERSION, "tech_validation": technical, **others, "patterns": patterns}
 
 
 # ------------------------------------------------------------------------------------------------------------- messages
@@ -227,6 +227,10 @@ def _pattern_starts(text: str) -> Iterator[int]:
         found = _SPACE.match(text, position)
         return position if found is None else found.end()
 
+    def past_value(position: int) -> int:
+        position = past_space(decoder.raw_decode(text, position)[1])
+        return past_space(position + 1) if text[position] == "," else position
+
     position = past_space(0)
     if text[position] == "{":
         position = past_space(position + 1)
@@ -235,17 +239,13 @@ def _pattern_starts(text: str) -> Iterator[int]:
             position = past_space(past_space(position) + 1)
             if key == "patterns":
                 break
-            _, position = decoder.raw_decode(text, position)
-            position = past_space(position)
-            position = past_space(position + 1) if text[position] == "," else position
+            position = past_value(position)
     if text[position] != "[":
         return
     position = past_space(position + 1)
     while text[position] != "]":
         yield position
-        _, position = decoder.raw_decode(text, position)
-        position = past_space(position)
-        position = past_space(position + 1) if text[position] == "," else position
+        position = past_value(position)
 
 
 def refuse_not_finite(document: Any, where: str) -> None:

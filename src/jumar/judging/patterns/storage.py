@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, ClassVar, Final, cast
+from typing import Any, ClassVar, Final
 
 from pydantic import BaseModel
 
@@ -99,28 +99,18 @@ def read_pattern_set(file: Path) -> PatternSet:
     return parse_pattern_text(text, where)
 
 
-def as_set(patterns: PatternSet | Mapping[str, Any], file: Path) -> PatternSet:
-    """Return a set of patterns, from a mapping too. Errors: :class:`PatternSaveError` when it is none."""
-    if isinstance(patterns, PatternSet):
-        return patterns
-    try:
-        return parse_patterns(dict(patterns), "what is to be saved")
-    except PatternLoadError as error:
-        raise PatternSaveError(f"not saved, {escape(str(file))} is as it was: {error}") from error
+def completed(patterns: Sequence[PatternV2] | PatternSet | Mapping[str, Any], file: Path) -> PatternSet:
+    """Return a set, from a mapping too; a list with the other sections of ``file``, where there is one.
 
-
-def real_path(path: str | Path) -> Path:
-    """Return the file itself: a rename would replace a link to it."""
-    return Path(os.path.realpath(path))
-
-
-def completed(patterns: Sequence[PatternV2] | PatternSet, file: Path) -> PatternSet:
-    """Return a set as it is; a list with the other sections of ``file``, where there is one.
-
-    Errors: :class:`PatternSaveError` when those sections cannot be read.
+    Errors: :class:`PatternSaveError` for a mapping that is none, and when those sections cannot be read.
     """
     if isinstance(patterns, PatternSet):
         return patterns
+    if isinstance(patterns, Mapping):
+        try:
+            return parse_patterns(dict(patterns), "what is to be saved")
+        except PatternLoadError as error:
+            raise PatternSaveError(f"not saved, {escape(str(file))} is as it was: {error}") from error
     wanted = list(patterns)
     if content_of(file) is None:
         return PatternSet.model_construct(version=FORMAT_VERSION, patterns=wanted)
@@ -301,8 +291,9 @@ class PatternStore:
     """
 
     def __init__(self, path: str | Path, *, now: Callable[[], datetime] = _now) -> None:
-        self.path: Final = real_path(path)
+        self.path: Final = Path(os.path.realpath(path))  # a rename would replace a link to the file
         self.directory: Final = self.path.with_name(self.path.name + ".versions")
+        self._records, self._objects = self.directory / "log", self.directory / "objects"
         self._now = now
 
     def load(self) -> PatternSet:
@@ -318,9 +309,10 @@ class PatternStore:
         version, after which file and log are as they were, or the file is and the log has what somebody else had written into
         it; :class:`jumar.errors.LockedError` while another process writes it.
         """
-        wanted = as_set(patterns, self.path) if isinstance(patterns, Mapping) else patterns
+        if isinstance(patterns, Mapping):
+            patterns = completed(patterns, self.path)  # what is no set is refused before anything is locked
         with writing(self.path):
-            return self._save(wanted, message)
+            return self._save(patterns, message)
 
     def log(self) -> list[Version]:
         """Return the saves, oldest first. Errors: :class:`StoreDamagedError`, :class:`FormatTooNewError`."""
@@ -360,14 +352,6 @@ class PatternStore:
             raise NotFoundError(f"{name} could be several, or is too short: give at least 4 characters, and as many as it takes")
         raise NotFoundError(f"there is no {name}; `jumar patterns log {escape(str(self.path))}` lists them")
 
-    @property
-    def _records(self) -> Path:
-        return self.directory / "log"
-
-    @property
-    def _objects(self) -> Path:
-        return self.directory / "objects"
-
     def _save(self, patterns: Sequence[PatternV2] | PatternSet, message: str) -> str:
         wanted = completed(patterns, self.path)
         data = serialised(wanted, self.path)
@@ -390,19 +374,15 @@ class PatternStore:
         if known and known[-1].hash == sha256_bytes(data):
             return
         if found is None:
-            self._keep_unreadable(data)
+            place = self.directory / "unreadable" / sha256_bytes(data)
+            make_directory(place.parent)
+            _write_whole(place, data)
+            message = f"{escape(str(self.path))} could not be read as patterns; what it held is kept as {escape(str(place))}"
+            _log.warning(message, extra={"event": "patterns_unreadable_kept", "path": str(self.path), "kept": str(place)})
+            warnings.warn(message, PatternReplacedWarning, stacklevel=2)
             return
         self._keep(data)
         self._append(data, len(found.patterns), "found in the file, saved by another program" if known else "found in the file")
-
-    def _keep_unreadable(self, data: bytes) -> None:
-        folder = self.directory / "unreadable"
-        make_directory(folder)
-        place = folder / sha256_bytes(data)
-        _write_whole(place, data)
-        message = f"{escape(str(self.path))} could not be read as patterns; what it held is kept as {escape(str(place))}"
-        _log.warning(message, extra={"event": "patterns_unreadable_kept", "path": str(self.path), "kept": str(place)})
-        warnings.warn(message, PatternReplacedWarning, stacklevel=2)
 
     def _keep(self, data: bytes) -> None:
         _write_whole(self._objects / f"{sha256_bytes(data)}.json", data)
@@ -417,17 +397,13 @@ class PatternStore:
 
     def _record(self, file: Path) -> Version:
         try:
-            found = json.loads(file.read_bytes())
-            if isinstance(found, dict):
-                record = cast("dict[str, Any]", found)
-                if record["format"] > FORMAT:
-                    raise FormatTooNewError(f"{escape(str(file))}: format {record['format']} of a newer jumar; update jumar")
-                return Version(
-                    int(record["number"]), str(record["hash"]), int(record["patterns"]), str(record["at"]), str(record["message"])
-                )
+            record: Any = json.loads(file.read_bytes())
+            if record["format"] > FORMAT:
+                raise FormatTooNewError(f"{escape(str(file))}: format {record['format']} of a newer jumar; update jumar")
+            number, patterns = int(record["number"]), int(record["patterns"])
+            return Version(number, str(record["hash"]), patterns, str(record["at"]), str(record["message"]))
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise StoreDamagedError(f"{escape(str(file))} is not a record of a version: {escape(str(error))}") from error
-        raise StoreDamagedError(f"{escape(str(file))} is not a record of a version")
 
     def _parsed(self, version: str) -> PatternSet:
         place = self._objects / f"{version}.json"
