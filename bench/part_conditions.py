@@ -30,7 +30,7 @@ from jumar.loop.store.in_force import RunningTotals
 from jumar.loop.store.layout import prepare_root
 from jumar.loop.store.loop_store import LoopStore
 from jumar.model import GenerateOutcome, ScoreReading, StepContext, StopRules, Usage
-from jumar.model.budget.limits import Budget
+from jumar.model.budget.pricing import Budget
 from jumar.processes.process import run_command
 
 ITERATIONS = 500

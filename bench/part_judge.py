@@ -16,7 +16,7 @@ from judge_server import Answer, JudgeServer
 from jumar.judging import JudgeRubric, JudgeSettings, ReplyCache, judge_items
 from jumar.judging.items.item import Item
 from jumar.judging.judges.mock import MockJudge
-from jumar.model.judges import Judge
+from jumar.model.protocols import Judge
 
 if TYPE_CHECKING:
     from timing import Row

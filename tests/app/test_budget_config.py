@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jumar.app.config.load import load_config
+from jumar.app.config.config import load_config
 from jumar.app.run.request import _places, configured
 from jumar.errors import ConfigError
 from jumar.model import Budget

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 from commands import call
 
-from jumar.app.config.budget import default_prices
+from jumar.app.config.tables import default_prices
 from jumar.judging.judges import judge_price
 from jumar.loop.generators.generators import PricedGenerator
 from jumar.loop.store.loop_reader import LoopReader

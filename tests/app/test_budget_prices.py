@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jumar.app.config.budget import BudgetConfig, default_prices, load_prices
+from jumar.app.config.tables import BudgetConfig, default_prices, load_prices
 from jumar.errors import ConfigError
 from jumar.judging import Prices as JudgePrices
 from jumar.model.budget.pricing import PriceRow, Prices, PriceTable, price_usage

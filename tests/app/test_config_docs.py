@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from jumar.app.config import budget, config, evaluator, tables
 from jumar.app.config import cases as cases_config
+from jumar.app.config import config, evaluator, tables
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "configuration.md"
 TABLES = {
@@ -19,7 +19,7 @@ TABLES = {
     "[[scorers]]": config.ScorerConfig,
     "[selection]": config.SelectionConfig,
     "[stop]": config.StopConfig,
-    "[budget]": budget.BudgetConfig,
+    "[budget]": tables.BudgetConfig,
     "[retry]": tables.RetryConfig,
     "[noise]": tables.NoiseConfig,
     "[holdout]": config.HoldoutConfig,

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from jumar.app.config.config import JumarConfig
+from jumar.app.config.config import JumarConfig, load_config
 from jumar.app.config.evaluator import PARTS
-from jumar.app.config.load import load_config
 from jumar.app.init import template_text
 from jumar.app.run.parts import build_parts
 from jumar.errors import ConfigError

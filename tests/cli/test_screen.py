@@ -30,7 +30,7 @@ from jumar.loop.events.events import (
 from jumar.loop.store.layout import LoopPaths
 from jumar.model import CheckResult, IterationRecord, StopRules, SuiteCounts
 from jumar.model.attempts import Spend
-from jumar.model.budget.limits import Budget
+from jumar.model.budget.pricing import Budget
 from jumar.processes.captured_output import SHOWN_AT_ONCE
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zl", "Zp"]), max_size=60)

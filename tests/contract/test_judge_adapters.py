@@ -29,7 +29,7 @@ from jumar.judging.judges.openai import OpenAIJudge
 from jumar.judging.models import ExpensiveModeResult, Unscored
 from jumar.judging.rubric import JudgeRubric
 from jumar.model.budget.pricing import Prices
-from jumar.model.judges import Judge
+from jumar.model.protocols import Judge
 
 RUBRIC = JudgeRubric(task="Judge.", criteria=("It is right.",))
 KEY = "canary-4f1d2a9b7c"  # never to be seen again

@@ -13,8 +13,8 @@ import pytest
 from commands import call, call_json
 
 from jumar.app.config.config import JumarConfig
-from jumar.app.run import defaults
-from jumar.app.run.defaults import config_with, defaults_of, said_otherwise
+from jumar.app.run import given
+from jumar.app.run.given import config_with, defaults_of, said_otherwise
 from jumar.core.codec import encode
 
 BEGUN = Path(__file__).parents[1] / "support" / "begun"
@@ -167,7 +167,7 @@ def test_a_younger_key_takes_what_was_so_before_it_came(monkeypatch: pytest.Monk
     (place / "jumar.toml").write_text(CONFIG)
     call_json("run", "-n", 1)
     path = place / ".jumar" / "loops" / "calc" / "loop.json"
-    monkeypatch.setattr(defaults, "FORMER", MappingProxyType({"retry.broken": 7, "memory.max_k": 3}))
+    monkeypatch.setattr(given, "FORMER", MappingProxyType({"retry.broken": 7, "memory.max_k": 3}))
     from jumar.loop.store.loop_reader import LoopReader
 
     of_loop = defaults_of(LoopReader(path.parent))

@@ -17,9 +17,8 @@ import pytest
 from commands import CONTROL, call, call_json
 from loops import jumar, write_loop
 
-from jumar.app.config.cases import CasesConfig
-from jumar.app.config.config import JumarConfig
-from jumar.app.config.load import load_cases_config, load_config
+from jumar.app.config.cases import CasesConfig, load_cases_config
+from jumar.app.config.config import JumarConfig, load_config
 from jumar.app.doctor.agents import agent_blocks
 from jumar.app.init import AGENT, SAMPLES, TEMPLATES, template_text
 from jumar.cli.init import NAMES

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from commands import call, call_json
 
-from jumar.app.config.load import load_config
+from jumar.app.config.config import load_config
 from jumar.app.doctor.agents import AGENTS, Agent
 from jumar.app.doctor.machine import FALLBACK, suites_in
 

@@ -13,7 +13,7 @@ import pytest
 from commands import call
 
 from jumar.core import files
-from jumar.core.refusals import is_of_the_machine
+from jumar.core.leftovers import is_of_the_machine
 from jumar.errors import ArtifactError, ConflictError, UsageError
 from jumar.loop.engine.run_context import Taking
 from jumar.loop.snapshots.manifest import Manifest

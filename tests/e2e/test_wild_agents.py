@@ -22,10 +22,10 @@ import pytest
 from wild_runs import Ran, audit
 from wild_world import Ask, Deed, Scenario
 
-from jumar.app.config.load import load_config
+from jumar.app.config.config import load_config
 from jumar.app.run.preflight import refuse_generator
 from jumar.model import StopRules
-from jumar.model.budget.limits import Budget
+from jumar.model.budget.pricing import Budget
 
 SEEDS = range(100) if os.environ.get("JUMAR_SWEEP") == "full" else (0, 1, 2, 3, 4, 5, 6, 19)  # 19: a limit and no reserve
 COUNTS: Counter[str] = Counter()

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from jumar.core.files import write_all
 from jumar.errors import FormatTooNewError, LockedError, StoreWriteError
 from jumar.judging import CallLog, Item, JudgeSettings, builtin_rubric, judge_items
-from jumar.model.judges import JudgeReply, JudgeRequest
+from jumar.model.protocols import JudgeReply, JudgeRequest
 from jumar.model.records import Usage
 
 CALLS = "jumar.judging.asking.call_log"

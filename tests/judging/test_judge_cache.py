@@ -25,7 +25,7 @@ from jumar.judging.items.item import Item
 from jumar.judging.judges.mock import MockJudge
 from jumar.judging.models import ExpensiveModeResult
 from jumar.judging.rubric import JudgeRubric
-from jumar.model.judges import JudgeReply, JudgeRequest
+from jumar.model.protocols import JudgeReply, JudgeRequest
 from jumar.model.records import Usage
 
 RUBRIC = JudgeRubric(task="Judge.", criteria=("It is right.",))
@@ -209,7 +209,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from jumar.judging.asking.cache import ReplyCache
-from jumar.model.judges import JudgeReply
+from jumar.model.protocols import JudgeReply
 cache = ReplyCache(Path(sys.argv[1]))
 for number in range(300):
     cache.put("ab12", JudgeReply(text=sys.argv[2] * 500), {})

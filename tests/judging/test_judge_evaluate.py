@@ -22,7 +22,7 @@ from jumar.judging.judges.mock import MockJudge
 from jumar.judging.models import ExpensiveModeResult, Story, Unscored
 from jumar.judging.rubric import JudgeRubric
 from jumar.model.budget.pricing import Prices
-from jumar.model.judges import JudgeFailure, JudgeReply, JudgeRequest
+from jumar.model.protocols import JudgeFailure, JudgeReply, JudgeRequest
 from jumar.model.records import Usage
 
 RUBRIC = JudgeRubric(task="Judge.", criteria=("It is right.",))

@@ -23,7 +23,7 @@ from jumar.judging.judges._clients import scrub
 from jumar.judging.judges.command import CommandJudge
 from jumar.judging.models import ExpensiveModeResult, Unscored
 from jumar.judging.rubric import JudgeRubric
-from jumar.model.judges import FailureKind, JudgeFailure, JudgeReply, JudgeRequest
+from jumar.model.protocols import FailureKind, JudgeFailure, JudgeReply, JudgeRequest
 from jumar.model.records import Usage
 
 RUBRIC = JudgeRubric(task="Judge.", criteria=("It is right.",))

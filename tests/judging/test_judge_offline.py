@@ -24,7 +24,7 @@ from jumar.judging.judges.mock import MockJudge
 from jumar.judging.judges.replay import ReplayJudge
 from jumar.judging.models import ExpensiveModeResult, Unscored
 from jumar.judging.rubric import JudgeRubric
-from jumar.model.judges import Judge, JudgeFailure, JudgeRequest
+from jumar.model.protocols import Judge, JudgeFailure, JudgeRequest
 
 RUBRIC = JudgeRubric(task="Judge.", criteria=("It is right.",))
 REQUEST = JudgeRequest(item_id="a", item={"id": "a", "text": "x"}, system="s", user="u", schema={"type": "object"}, seed=3)

@@ -14,7 +14,7 @@ from jumar.judging.items.item import Item
 from jumar.judging.judges.mock import MockJudge
 from jumar.judging.models import ExpensiveModeResult, Story
 from jumar.judging.rubric import JudgeRubric
-from jumar.model.judges import JudgeRequest
+from jumar.model.protocols import JudgeRequest
 
 RUBRIC = JudgeRubric(task="Judge the answer.", criteria=("It is right.", "It is short."), anchors={"1": "wrong", "5": "right"})
 STORY = Story(id="s1", title="Add export", description="Users can export.", acceptance_criteria=["a file", "a name"])

@@ -15,7 +15,7 @@ from jumar.judging import Item, builtin_rubric
 from jumar.judging.asking.settings import JudgeSettings
 from jumar.judging.asking.summary import JudgeInterruptedError
 from jumar.learning.run.verdicts import JudgeAccess, Verdicts
-from jumar.model.judges import JudgeFailure, JudgeReply, JudgeRequest
+from jumar.model.protocols import JudgeFailure, JudgeReply, JudgeRequest
 from jumar.model.records import Usage
 
 

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from jumar.model import Usage
-from jumar.processes.values import ScoreValue, as_score, as_usage, as_verdict, parse_score
+from jumar.processes.usage import ScoreValue, as_score, as_usage, as_verdict, parse_score
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from report_samples import hostile_report, structure
 from report_strategies import names, reports
 
-from jumar.core.rendering.markdown import inline, row
+from jumar.core.rendering.html import inline, row
 from jumar.core.text import escape
 from jumar.loop.report.diff import _lines
 from jumar.loop.report.export import COLUMNS, export_csv, render_csv, render_json, render_junit

@@ -24,8 +24,7 @@ from jumar.model import CheckResult, IterationRecord, ScoreReading, Usage
 from jumar.processes.captured_output import CapturedOutput, _Stream
 from jumar.processes.environment import build_environment, left_out
 from jumar.processes.process import tail
-from jumar.processes.usage import USAGE_FIELDS, check_usage_map, merge_usage, parse_usage, usage_from_output
-from jumar.processes.values import parse_score
+from jumar.processes.usage import USAGE_FIELDS, check_usage_map, merge_usage, parse_score, parse_usage, usage_from_output
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),

@@ -15,7 +15,7 @@ import pytest
 from wild_runs import COUNTS, audit, carry_out, carry_out_again, facts
 from wild_world import draw
 
-from jumar.model.budget.limits import Budget
+from jumar.model.budget.pricing import Budget
 
 FULL = os.environ.get("JUMAR_SWEEP") == "full"
 BLOCK = 20

@@ -66,7 +66,7 @@ def main() -> None:
         *(
             "jumar.app.run_cases",
             "jumar.app.evaluate",
-            "jumar.app.config.load",
+            "jumar.app.config.config",
             "jumar.cases.verify",
             "jmespath",
             "sqlite3",

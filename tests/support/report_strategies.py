@@ -11,8 +11,7 @@ from report_samples import HOSTILE, decision, record, report_of
 from jumar.loop.report.read import LoopReport
 from jumar.model import ArtifactDetail, CheckResult, IterationRecord, SelectionCriteria, Spend, StopDecision
 from jumar.model.records import STATUSES, VERIFICATIONS
-from jumar.model.selection import MODES
-from jumar.model.stopping import STOP_REASONS
+from jumar.model.selection import MODES, STOP_REASONS
 
 # Everything that a name can hold: controls, markup, bytes that are not UTF-8 (lone surrogates), what reorders text.
 names = st.one_of(

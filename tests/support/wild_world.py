@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from jumar.model import Attempt, CheckResult, GenerateOutcome, Judgement, ScoreReading, StepContext, StopRules
-from jumar.model.budget.limits import Budget
+from jumar.model.budget.pricing import Budget
 from jumar.processes.usage import parse_usage
 from jumar.testing import ManualClock
 

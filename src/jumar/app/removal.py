@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from jumar.core.files import as_write_error, copy_file, is_inside, make_directory, rename_new, sha256_file, sync_tree, walk
-from jumar.core.lock import LoopLock
-from jumar.core.quarantine import QUARANTINE, next_place
+from jumar.core.lock import QUARANTINE, LoopLock, next_place
 from jumar.core.text import escape
 from jumar.errors import JumarError, NotFoundError, UsageError
 from jumar.loop.decisions.plan import plan_apply

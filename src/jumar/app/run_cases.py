@@ -11,8 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
 
-from jumar.app.config.cases import CasesConfig, RoleConfig, StepConfig
-from jumar.app.config.load import load_cases_config
+from jumar.app.config.cases import CasesConfig, RoleConfig, StepConfig, load_cases_config
 from jumar.app.evaluate import open_executor
 from jumar.app.init import AGENT
 from jumar.app.run.request import DEFAULT_ROOT

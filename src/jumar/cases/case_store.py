@@ -18,9 +18,8 @@ from jumar.cases.layout import CasePaths, RunTrust, case_name, iter_name, iter_n
 from jumar.cases.records import CaseBest, CaseEnd, CaseInputs, CaseIteration, RoleFile, StepRecord, StepStart
 from jumar.core import files, leftovers
 from jumar.core.codec import FORMAT, broken_seal
-from jumar.core.lock import LoopLock
-from jumar.core.quarantine import move_aside, replaced
-from jumar.core.refusals import is_of_the_machine
+from jumar.core.leftovers import is_of_the_machine
+from jumar.core.lock import LoopLock, move_aside, replaced
 from jumar.core.text import escape
 from jumar.errors import ForgedError, StoreDamagedError
 from jumar.model.pipeline import Role

@@ -31,8 +31,7 @@ from jumar.core.leftovers import remove_any
 from jumar.core.text import escape, human_size, last_line
 from jumar.model.pipeline import GIVEN, CaseStepContext, Step, StepResult
 from jumar.model.protocols import Clock
-from jumar.processes.control import StopSwitch
-from jumar.processes.heartbeat import beating, last_beat
+from jumar.processes.control import StopSwitch, beating, last_beat
 from jumar.processes.process_tree import end_strays
 
 _BEAT: Final = "logs/heartbeat"

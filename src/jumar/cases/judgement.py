@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from jumar.cases.ranking import thresholds_reached
 from jumar.cases.records import CaseLimits
 from jumar.core.codec import FORMAT, is_finite
-from jumar.core.refusals import is_of_the_machine
+from jumar.core.leftovers import is_of_the_machine
 from jumar.core.text import escape
 from jumar.errors import ConfigError
 from jumar.model.pipeline import DEFAULT_DIFF, DEFAULT_KEYS, CaseStepContext

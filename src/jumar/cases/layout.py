@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from jumar.core.codec import Fields, decode, encode
 from jumar.core.files import read_store_file
+from jumar.core.leftovers import is_of_the_machine
 from jumar.core.marks import origin
-from jumar.core.refusals import is_of_the_machine
 from jumar.core.text import check_id
 from jumar.errors import ForgedError, FormatTooNewError, StoreDamagedError
 

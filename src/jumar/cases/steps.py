@@ -29,8 +29,7 @@ from jumar.processes.captured_output import DEFAULT_OUTPUT_CAP, create_anew
 from jumar.processes.environment import build_environment
 from jumar.processes.functions import ask, describe_exception, described
 from jumar.processes.process import ProcessResult, run_command
-from jumar.processes.usage import UsageReading, join_readings, parse_usage, read_usage_file
-from jumar.processes.values import as_usage
+from jumar.processes.usage import UsageReading, as_usage, join_readings, parse_usage, read_usage_file
 
 _PLACEHOLDER: Final = re.compile(r"\{((?:in|out)\.[a-z][a-z0-9_]*|case_id|case_num|iteration|run_id|usage_file)\}")
 

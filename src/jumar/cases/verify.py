@@ -17,7 +17,7 @@ from jumar.core import files, leftovers
 from jumar.core.codec import Fields, broken_seal, decode
 from jumar.core.files import read_store_file
 from jumar.core.findings import Findings, VerifyReport
-from jumar.core.quarantine import QUARANTINE
+from jumar.core.lock import QUARANTINE
 from jumar.core.text import escape
 from jumar.errors import FormatTooNewError, JumarError, NotFoundError, StoreDamagedError
 from jumar.model.pipeline import DEFAULT_ROLES, GIVEN

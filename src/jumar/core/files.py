@@ -23,8 +23,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
 
-from jumar.core.leftovers import sweep_once, temporary_name
-from jumar.core.refusals import is_of_the_machine
+from jumar.core.leftovers import is_of_the_machine, sweep_once, temporary_name
 from jumar.errors import ArtifactError, StoreDamagedError, StoreWriteError
 
 _CHUNK = 1 << 20

@@ -38,7 +38,7 @@ from jumar.judging.models import (
 )
 from jumar.judging.patterns.models import PatternSet
 from jumar.judging.rubric import Rubric, rubric_of
-from jumar.model.judges import Judge
+from jumar.model.protocols import Judge
 
 if TYPE_CHECKING:
     from jumar.judging.tracking import Tracking

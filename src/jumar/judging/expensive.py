@@ -48,7 +48,7 @@ from jumar.judging.judges import make_judge
 from jumar.judging.models import CheapModeResult, ExpensiveModeResult, IterationLog, IterationMetrics, Unscored
 from jumar.judging.report import DualView, render_dashboard, render_gap_report
 from jumar.judging.rubric import JudgeRubric, kind_of_items, load_rubric, rubric_of
-from jumar.model.judges import Judge
+from jumar.model.protocols import Judge
 
 _log = logging.getLogger("jumar.judging.expensive")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from jumar.core.rendering.markdown import inline, row
+from jumar.core.rendering.html import inline, row
 from jumar.core.text import escape, number, plural, short_dollars, shortened, signed, wrapped
 from jumar.judging.agreement import Interval
 from jumar.judging.dual import DualEvaluation

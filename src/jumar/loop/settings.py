@@ -13,7 +13,7 @@ from jumar.loop.hooks import Hooks
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.model import SelectionCriteria, StopRules
 from jumar.model.attempts import MOST_KILLED
-from jumar.model.budget.limits import Budget
+from jumar.model.budget.pricing import Budget
 from jumar.model.protocols import Generator, Scorer, Validator
 
 ContinueFrom = Literal["previous", "best"]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from jumar.model.attempts import Attempt, AttemptEnd, AttemptStart, Spend
-from jumar.model.budget.limits import Budget, Reservation
+from jumar.model.budget.pricing import Budget, Reservation
 from jumar.model.checks import CheckResult, SuiteCounts
 from jumar.model.decisions import Decision
 from jumar.model.judgement import AutoDecisions, JudgedItem, Judgement, LearnedSoFar
-from jumar.model.judges import Evaluated, Evaluator
-from jumar.model.protocols import Clock, GenerateOutcome, Generator, Scorer, StepContext, Validator
+from jumar.model.protocols import Clock, Evaluated, Evaluator, GenerateOutcome, Generator, Scorer, StepContext, Validator
 from jumar.model.records import Analysis, ArtifactDetail, IterationRecord, IterationView, Reading, ScoreReading, Usage
 from jumar.model.selection import (
     DEFAULT_CRITERIA,
@@ -17,8 +16,10 @@ from jumar.model.selection import (
     NoiseRules,
     SelectionCriteria,
     SelectionResult,
+    StopDecision,
+    StopRules,
+    TrendRule,
 )
-from jumar.model.stopping import StopDecision, StopRules, TrendRule
 
 __all__ = [
     "DEFAULT_CRITERIA",

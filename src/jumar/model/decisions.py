@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, get_args
 
 from jumar.core.record import FileRecord
-from jumar.model.stopping import STOP_REASONS, StopDecision
+from jumar.model.selection import STOP_REASONS, StopDecision
 
 Kind = Literal[
     "select",

@@ -28,7 +28,7 @@ from jumar.model.pipeline import CaseStepContext
 from jumar.model.protocols import StepContext
 from jumar.model.records import STATUSES, VERIFICATIONS, IterationView
 from jumar.processes.process import ProcessResult, run_command
-from jumar.processes.values import as_score, as_usage, as_verdict
+from jumar.processes.usage import as_score, as_usage, as_verdict
 
 
 def case_context_to_json(context: CaseStepContext) -> dict[str, Any]:

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from jumar.core.files import UnreadableFileError, as_write_error
+from jumar.core.leftovers import is_of_the_machine
 from jumar.core.redaction import current
-from jumar.core.refusals import is_of_the_machine
 from jumar.errors import ConfigError
 
 FILE_LIMIT = 16 << 20

@@ -5,8 +5,16 @@ Imported by nobody inside jumar.
 
 from __future__ import annotations
 
-from jumar.testing.conformance import check_generator, check_scorer, check_validator, make_context
-from jumar.testing.parts import ManualClock, PassingValidator, ReadingScorer, ScriptedGenerator
+from jumar.testing.parts import (
+    ManualClock,
+    PassingValidator,
+    ReadingScorer,
+    ScriptedGenerator,
+    check_generator,
+    check_scorer,
+    check_validator,
+    make_context,
+)
 
 __all__ = [
     "ManualClock",

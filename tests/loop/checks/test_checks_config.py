@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from commands import call
 
-from jumar.app.config.load import load_config, parse_config
+from jumar.app.config.config import load_config, parse_config
 from jumar.app.run.request import configured
 from jumar.errors import ConfigError
 

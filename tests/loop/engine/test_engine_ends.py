@@ -19,7 +19,7 @@ from jumar.loop.store.layout import prepare_root
 from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.verify import verify
 from jumar.model import GenerateOutcome, ScoreReading, SelectionCriteria, StepContext, StopRules, Usage
-from jumar.model.budget.limits import Budget
+from jumar.model.budget.pricing import Budget
 from jumar.testing import ManualClock, PassingValidator, ReadingScorer
 
 

@@ -15,7 +15,7 @@ from loops import jumar, jumar_json
 from jumar.loop.generators.generators import CumulativeGenerator, charged_before, usage_since
 from jumar.model import GenerateOutcome, StepContext, Usage
 from jumar.model.attempts import Attempt, AttemptEnd, AttemptStart
-from jumar.testing.conformance import make_context
+from jumar.testing.parts import make_context
 
 
 def attempt(number: int, usage: Usage | None, purpose: str = "generate") -> Attempt:

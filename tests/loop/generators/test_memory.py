@@ -13,8 +13,7 @@ import pytest
 from loops import jumar, jumar_json, write_loop
 from prompted import render_feedback, render_prompt
 
-from jumar.app.config.config import MemoryConfig
-from jumar.app.config.load import parse_config
+from jumar.app.config.config import MemoryConfig, parse_config
 from jumar.app.run.parts import NoteMemory, build_memory, embed_words
 from jumar.errors import ConfigError
 from jumar.loop.generators.memory import Note, Notebook, question

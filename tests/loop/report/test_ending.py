@@ -26,7 +26,7 @@ from jumar.loop.report.read import LoopReport
 from jumar.loop.report.rows import trajectory_rows
 from jumar.loop.report.spending import Took
 from jumar.model import CheckResult, IterationRecord, ScoreReading, SelectionCriteria, Spend, StopDecision, SuiteCounts
-from jumar.model.budget.limits import Budget
+from jumar.model.budget.pricing import Budget
 
 COMMANDS = Commands(of=lambda command, options: f"jumar {command} {options}".rstrip(), resume="jumar run --id calc-3")
 ALL = StopDecision(reason="max_iterations", detail="4 of 4 iterations done")

@@ -24,7 +24,7 @@ from jumar.loop.report.status import LoopStatus, Running, Timeline
 from jumar.loop.store.loop_store import LoopStore
 from jumar.model import CheckResult, IterationRecord, IterationView
 from jumar.model.attempts import Spend
-from jumar.model.budget.limits import Budget
+from jumar.model.budget.pricing import Budget
 
 
 def views(scores: Sequence[float | None]) -> tuple[IterationView, ...]:

@@ -20,10 +20,10 @@ from report_samples import (
     structure,
 )
 
-from jumar.core.rendering.markdown import inline
+from jumar.core.rendering.html import inline
 from jumar.loop.report.page import MOST_BARS, render_markdown
 from jumar.model import SelectionCriteria, Spend, StopDecision
-from jumar.model.budget.limits import Budget
+from jumar.model.budget.pricing import Budget
 
 
 def section(text: str, heading: str) -> list[str]:

@@ -17,8 +17,8 @@ from jumar.loop.report.spending import going_on, passes_text, took_of, took_rows
 from jumar.model import Usage
 from jumar.model.attempts import Attempt, AttemptEnd, AttemptStart, Outcome, Purpose, Spend
 from jumar.model.budget.ledger import spend
-from jumar.model.budget.limits import Budget
-from jumar.model.stopping import StopDecision
+from jumar.model.budget.pricing import Budget
+from jumar.model.selection import StopDecision
 
 AT = "2026-01-01T00:00:00+00:00"
 PURPOSES: tuple[Purpose, ...] = ("generate", "generate", "score", "confirm")

@@ -10,7 +10,7 @@ import pytest
 from report_samples import record as recorded
 from report_samples import report_of
 
-from jumar.app.run.defaults import told_differences
+from jumar.app.run.given import told_differences
 from jumar.core.rendering.figures import relaxed_text
 from jumar.core.text import cut
 from jumar.loop.ranking.degradation import detect_degradation, detect_diminishing_returns
@@ -20,7 +20,7 @@ from jumar.loop.report.rows import checks_head, compared_with, started_from, tra
 from jumar.loop.report.spending import spent_money, took_of, without_row_text
 from jumar.model import CheckResult, IterationRecord, IterationView, SelectionCriteria, Usage
 from jumar.model.attempts import Attempt, AttemptEnd, AttemptStart, Outcome, Spend
-from jumar.model.budget.limits import Budget
+from jumar.model.budget.pricing import Budget
 from jumar.model.checks import SuiteCounts
 from jumar.model.records import Analysis
 

@@ -20,7 +20,7 @@ from jumar.loop.report.status import LoopStatus
 from jumar.loop.store.loop_store import LoopStore
 from jumar.model import SelectionCriteria
 from jumar.model.attempts import Spend
-from jumar.model.budget.limits import Budget
+from jumar.model.budget.pricing import Budget
 
 SCORES = {1: 70.0, 2: 60.0, 3: 90.0, 4: None}
 

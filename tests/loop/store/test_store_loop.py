@@ -25,7 +25,7 @@ from jumar.errors import (
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.verify import verify
-from jumar.model.stopping import StopDecision
+from jumar.model.selection import StopDecision
 
 
 @pytest.fixture

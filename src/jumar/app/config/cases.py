@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from jumar.app.config.config import Count, Megabytes, PythonName
-from jumar.app.config.tables import Seconds
+from jumar.app.config.config import Megabytes
+from jumar.app.config.tables import Count, PythonName, Seconds, Section
 from jumar.cases.settings import MARKER, SEPARATOR
+from jumar.core.toml import parse_model, read_toml
+from jumar.errors import ConfigError
 from jumar.model.pipeline import (
     DEFAULT_DIFF,
     DEFAULT_FAILURES,
@@ -24,13 +27,7 @@ Threshold = Annotated[float, Field(allow_inf_nan=False)]
 CaseCommand = str | Annotated[list[str | Annotated[list[str], Field(min_length=1)]], Field(min_length=1)]
 
 
-class _Section(BaseModel):
-    """A table of the file: frozen, and closed to keys that nobody knows."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class RunConfig(_Section):
+class RunConfig(Section):
     """``[run]``: where it goes, how long a case may take, what is handed on."""
 
     run_id: str | None = None
@@ -44,7 +41,7 @@ class RunConfig(_Section):
     env: list[str] = Field(default_factory=list)
 
 
-class StartConfig(_Section):
+class StartConfig(Section):
     """``[start]``: what the first case starts from: a file for each carried role, or nothing."""
 
     from_scratch: bool = False
@@ -57,7 +54,7 @@ class StartConfig(_Section):
         return self
 
 
-class CaseConfig(_Section):
+class CaseConfig(Section):
     """``[[cases]]``: one case. ``number`` defaults to its place in the file, ``id`` to ``case<number>``."""
 
     number: Count | None = None
@@ -65,14 +62,14 @@ class CaseConfig(_Section):
     file: Text
 
 
-class CaseFileConfig(_Section):
+class CaseFileConfig(Section):
     """``[case_file]``: how a case's file is divided into report and query."""
 
     marker: Text = MARKER
     separator: Text = SEPARATOR
 
 
-class RoleConfig(_Section):
+class RoleConfig(Section):
     """``[roles.NAME]``: a file of each iteration. What is left out is the seed's, for its seven roles."""
 
     folder: Text | None = None
@@ -84,7 +81,7 @@ class RoleConfig(_Section):
     empty: str | None = None
 
 
-class StepConfig(_Section):
+class StepConfig(Section):
     """``[[steps]]``: one program of the pipeline."""
 
     name: Text
@@ -102,7 +99,7 @@ class StepConfig(_Section):
         return self
 
 
-class RankingConfig(_Section):
+class RankingConfig(Section):
     """``[ranking]``: which iteration is best."""
 
     order: str | list[str] = Field(default_factory=lambda: list(DEFAULT_ORDER))
@@ -132,14 +129,14 @@ class CaseStopConfig(BaseModel):
         return dict(self.model_extra or {})
 
 
-class DryRunConfig(_Section):
+class DryRunConfig(Section):
     """``[dry_run]``: what ``--dry-run`` does when its options are not given."""
 
     stop_iter: Count = 1
     scores: str | None = None
 
 
-class CasesConfig(_Section):
+class CasesConfig(Section):
     """A whole ``cases.toml``."""
 
     run: RunConfig = Field(default_factory=RunConfig)
@@ -161,3 +158,11 @@ class CasesConfig(_Section):
                 raise ValueError(f"two cases have the number {number}: {seen[number]} and {case.file}")
             seen[number] = case.file
         return self
+
+
+def load_cases_config(path: Path) -> CasesConfig:
+    """Read and check a ``cases.toml``. Errors: :class:`ConfigError`."""
+    data, text = read_toml(path, "jumar init --template cases")
+    if "generator" in data and "cases" not in data:
+        raise ConfigError(f"{path}: this configures a loop, not cases: `jumar run {path}`")
+    return parse_model(CasesConfig, data, str(path), text)

@@ -12,41 +12,38 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
-from jumar.app.config.budget import BudgetConfig, check_one_time_limit
 from jumar.app.config.evaluator import EvaluatorConfig, JudgeOptions, check_judge_scorer
 from jumar.app.config.tables import (
+    BudgetConfig,
     Command,
+    Count,
     HooksConfig,
     NoiseConfig,
     Option,
     PlaceConfig,
+    PythonName,
     RedactConfig,
     RetryConfig,
     Seconds,
+    Section,
     TelemetryConfig,
+    check_one_time_limit,
     check_protect,
 )
+from jumar.core.toml import parse_model, read_toml
+from jumar.errors import ConfigError
 from jumar.loop.ranking.stopping import DEFAULT_TRENDS, SMALLEST_WINDOW
 from jumar.loop.snapshots.matching import ArtifactRules
-from jumar.model.budget.limits import DEFAULT_MAX_ITERATIONS
+from jumar.model.budget.pricing import DEFAULT_MAX_ITERATIONS
 from jumar.model.checks import Known
-from jumar.model.selection import SelectionCriteria
-from jumar.model.stopping import StopRules, TrendRule
+from jumar.model.selection import SelectionCriteria, StopRules, TrendRule
 
 if TYPE_CHECKING:
     from jumar.topk.config import RetrievalConfig
 
 _MEGABYTE = 1_000_000
-Count = Annotated[int, Field(ge=1, strict=True)]
 Megabytes = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Score = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
-PythonName = Annotated[str, Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")]
-
-
-class _Section(BaseModel):
-    """A table of the file: frozen, and closed to keys that nobody knows."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class LoopConfig(PlaceConfig):
@@ -72,7 +69,7 @@ class LoopConfig(PlaceConfig):
         return self
 
 
-class ArtifactsConfig(_Section):
+class ArtifactsConfig(Section):
     """``[artifacts]``: what is snapshotted, in gitignore syntax."""
 
     include: Annotated[list[str], Option("include")] = Field(default_factory=list[str])
@@ -93,7 +90,7 @@ class ArtifactsConfig(_Section):
         )
 
 
-class GeneratorConfig(_Section):
+class GeneratorConfig(Section):
     """``[generator]``: the program that changes the working directory."""
 
     command: Command | None = None
@@ -118,7 +115,7 @@ class GeneratorConfig(_Section):
         return self
 
 
-class ValidatorConfig(_Section):
+class ValidatorConfig(Section):
     """``[[checks]]``, also written ``[[validators]]``: passes or not, and how many of its tests pass."""
 
     name: Annotated[str, Field(min_length=1)]
@@ -173,14 +170,14 @@ class ScorerConfig(BaseModel):
         return dict(self.model_extra or {})
 
 
-class HoldoutConfig(_Section):
+class HoldoutConfig(Section):
     """``[holdout]``: scorers that no iteration hears of, and that confirm the choice once at the end."""
 
     scorers: Annotated[list[ScorerConfig], Field(min_length=1)]
     weights: dict[str, float] = Field(default_factory=dict)
 
 
-class SelectionConfig(_Section):
+class SelectionConfig(Section):
     """``[selection]``: which iteration is selected. Without a threshold there is no gate."""
 
     mode: Annotated[Literal["highest_quality", "highest_quality_verified", "most_recent_above_threshold"], Option("mode")] = (
@@ -193,7 +190,7 @@ class SelectionConfig(_Section):
         return SelectionCriteria(mode=self.mode, threshold=self.threshold, require_verification=self.require_verification)
 
 
-class TrendConfig(_Section):
+class TrendConfig(Section):
     """``{window = 2, delta = 5}`` of one trend rule."""
 
     window: Count | None = None
@@ -216,7 +213,7 @@ def _trend(value: Trend, default: TrendRule) -> TrendRule | None:
     )
 
 
-class StopConfig(_Section):
+class StopConfig(Section):
     """``[stop]``: when the loop ends. A trend rule is ``true``, a number of steps, or ``{window, delta}``."""
 
     target: Annotated[Score | None, Option("target")] = None
@@ -255,7 +252,7 @@ class StopConfig(_Section):
         return StopRules(**rules)
 
 
-class MemoryConfig(_Section):
+class MemoryConfig(Section):
     """``[memory]``: whether the prompt carries what fits of earlier reflections, and how they are found."""
 
     enabled: bool = False
@@ -301,7 +298,7 @@ class MemoryConfig(_Section):
         )
 
 
-class OverrideConfig(_Section):
+class OverrideConfig(Section):
     """``[override]``: whether a person may choose another iteration."""
 
     enabled: bool = True
@@ -310,7 +307,7 @@ class OverrideConfig(_Section):
 DONE = 100.0
 
 
-class JumarConfig(_Section):
+class JumarConfig(Section):
     """A whole ``jumar.toml``."""
 
     loop: LoopConfig = Field(default_factory=LoopConfig)
@@ -406,3 +403,27 @@ class JumarConfig(_Section):
     def directory(self, base: Path) -> Path:
         """The working directory: relative to the configuration's own."""
         return (base / self.loop.workdir).resolve()
+
+
+DEFAULT_NAME = "jumar.toml"
+
+
+def find_config(given: Path | None) -> Path | None:
+    """Return the configuration file to use: the given one, else ``jumar.toml`` here, else None."""
+    if given is not None:
+        return given / DEFAULT_NAME if given.is_dir() else given
+    default = Path(DEFAULT_NAME)
+    return default if default.is_file() else None
+
+
+def load_config(path: Path) -> JumarConfig:
+    """Read and check ``path``. Errors: :class:`ConfigError`."""
+    data, text = read_toml(path, "jumar init")
+    if "cases" in data and "generator" not in data:
+        raise ConfigError(f"{path}: this configures cases, not a loop: `jumar cases run {path}`")
+    return parse_config(data, str(path), text)
+
+
+def parse_config(data: dict[str, Any], where: str, text: str = "") -> JumarConfig:
+    """Check ``data``; ``text`` is its source, from which line numbers are found."""
+    return parse_model(JumarConfig, data, where, text, {} if "validators" in data else {"validators": "checks"})

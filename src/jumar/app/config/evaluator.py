@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
+from jumar.app.config.tables import Name as Text
+from jumar.app.config.tables import Section
 from jumar.core.text import escape, nearest
 from jumar.errors import ConfigError
 from jumar.judging.asking.settings import DEFAULTS, MAX_TOKENS
 from jumar.judging.judges import kind_of
 from jumar.processes.written_files import check_relative
 
-Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
 Pair = Annotated[list[Annotated[float, Field(allow_inf_nan=False)]], Field(min_length=2, max_length=2)]
 
 _STORY_PARTS: Final = (
@@ -39,10 +40,8 @@ _NEEDED: Final = {
 }
 
 
-class JudgeOptions(BaseModel):
+class JudgeOptions(Section):
     """What ``jumar evaluate`` has as options. ``cache`` None is the folder of replies below the root, False none."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     mode: Literal["cheap", "expensive", "dual", "auto"] = "dual"
     items: Text | Annotated[list[Text], Field(min_length=1)]

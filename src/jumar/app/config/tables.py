@@ -7,25 +7,38 @@ import os
 import re
 import sys
 from collections.abc import Mapping
+from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, cast
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, Self, cast
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from jumar.core.redaction import NOTHING, Redactor, environment_secrets, install, unfit
 from jumar.core.text import escape
+from jumar.core.toml import parse_model, read_toml
 from jumar.errors import ConfigError
 from jumar.loop.events.events import Hook as EventHook
 from jumar.loop.events.events import Listener
 from jumar.loop.hooks import Hook
 from jumar.loop.settings import Retries
+from jumar.model.budget.pricing import Budget, OnUnknownCost, PriceRow, Prices, PriceTable
 from jumar.model.selection import NoiseRules
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
+
 Command = str | Annotated[list[str], Field(min_length=1)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+PythonName = Annotated[str, Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")]
+Name = Annotated[str, Field(min_length=1, pattern=r"\S")]
+
+
+class Section(BaseModel):
+    """A table of the file: frozen, and closed to keys that nobody knows."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Option(NamedTuple):
@@ -39,10 +52,8 @@ def option_of(key: FieldInfo) -> str | None:
     return next((each.name for each in key.metadata if isinstance(each, Option)), None)
 
 
-class PlaceConfig(BaseModel):
+class PlaceConfig(Section):
     """Keys of ``[loop]``. A command is a string for the shell, or a list without one; times are seconds."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     isolation: Annotated[Literal["none", "copy", "worktree", "sandbox"], Option("isolation")] = "none"
     final_output: Literal["auto", "full", "changed"] = "auto"
@@ -79,10 +90,8 @@ def check_protect(patterns: list[str]) -> list[str]:
 _DEFAULT: Final = NoiseRules()
 
 
-class NoiseConfig(BaseModel):
+class NoiseConfig(Section):
     """``[noise]``: who is scored again after the last iteration, how often, and which differences count as none."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     rescore: Annotated[int, Field(ge=0, le=100, strict=True)] = _DEFAULT.rescore
     finalists: Annotated[int, Field(ge=1, le=1000, strict=True)] = _DEFAULT.finalists
@@ -90,16 +99,14 @@ class NoiseConfig(BaseModel):
     tie: Annotated[float, Field(ge=0, le=5, allow_inf_nan=False)] = _DEFAULT.tie
 
     def rules(self) -> NoiseRules:
-        return NoiseRules(rescore=self.rescore, finalists=self.finalists, level=self.level, tie=self.tie)
+        return NoiseRules(**self.model_dump())
 
 
 _Times = Annotated[int, Field(ge=0, strict=True)]
 
 
-class RetryConfig(BaseModel):
+class RetryConfig(Section):
     """``[retry]``: further tries by kind of failure; 0 is none."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     generator_failed: _Times = 0
     generator_timeout: _Times = 0
@@ -107,21 +114,14 @@ class RetryConfig(BaseModel):
     broken: _Times = 1
 
     def retries(self) -> Retries:
-        return Retries(
-            generator_failed=self.generator_failed,
-            generator_timeout=self.generator_timeout,
-            rate_limited=self.rate_limited,
-            broken=self.broken,
-        )
+        return Retries(**self.model_dump())
 
 
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
-class RedactConfig(BaseModel):
+class RedactConfig(Section):
     """``values_of`` names variables whose values are secrets besides those whose names say so; ``patterns`` are expressions."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     enabled: bool = True
     values_of: list[Variable] = Field(default_factory=list[str])
@@ -178,22 +178,14 @@ def _texts(found: object) -> list[str]:
     return [item for item in cast("list[object]", found) if isinstance(item, str)] if isinstance(found, list) else []
 
 
-PythonName = Annotated[str, Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")]
-Name = Annotated[str, Field(min_length=1, pattern=r"\S")]
-
-
-class HooksConfig(BaseModel):
+class HooksConfig(Section):
     """``[hooks]``: functions that are called with each event."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     python: list[PythonName] = Field(default_factory=list[str])
 
 
-class TelemetryConfig(BaseModel):
+class TelemetryConfig(Section):
     """``[telemetry]``: spans and events for OpenTelemetry."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     otel: bool = False
     agent: Name = "generator"
@@ -238,3 +230,109 @@ def load_function(reference: str, base: Path, *, key: str, takes: str) -> Any:
     if not callable(found):
         raise ConfigError(f"{key} '{escape(reference)}' is no function: it takes {takes}")
     return found
+
+
+Count = Annotated[int, Field(ge=1, strict=True)]
+Tokens = Annotated[int, Field(ge=0, strict=True)]
+Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False, strict=True)]
+_StrictSeconds = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
+
+
+class PriceConfig(Section):
+    """``[budget.price."model"]``: USD for a million tokens; ``cached`` is for input read from a cache."""
+
+    input: Dollars
+    output: Dollars
+    cached: Dollars | None = None
+    date: str = ""
+    source: str = ""
+
+
+class BudgetConfig(Section):
+    """``[budget]``. None is no limit."""
+
+    max_iterations: Count | None = None
+    max_seconds: Annotated[_StrictSeconds | None, Option("max_seconds")] = None
+    max_tokens: Annotated[Tokens | None, Option("max_tokens")] = None
+    max_cost_usd: Annotated[Dollars | None, Option("max_cost")] = None
+    max_calls_per_hour: Count | None = None
+    reserve_cost_usd: Annotated[Dollars | None, Option("reserve_cost")] = None
+    reserve_tokens: Tokens | None = None
+    on_unknown_cost: OnUnknownCost = "charge_reserve"
+    model: Name | None = None
+    prices: Name | None = None
+    price: dict[Name, PriceConfig] = Field(default_factory=dict[str, PriceConfig])
+
+    @model_validator(mode="after")
+    def _room_for_one(self) -> Self:
+        pairs: tuple[tuple[str, Any, str, Any], ...] = (
+            ("reserve_cost_usd", self.reserve_cost_usd, "max_cost_usd", self.max_cost_usd),
+            ("reserve_tokens", self.reserve_tokens, "max_tokens", self.max_tokens),
+        )
+        for reserve, needed, limit, most in pairs:
+            if needed is not None and most is not None and needed > most:
+                raise ValueError(f"{reserve} = {needed:g} is more than {limit} = {most:g}: no iteration could ever begin")
+        return self
+
+    def limits(self) -> Budget:
+        """Return the limits as a value."""
+        return Budget(**self.model_dump(include=set(Budget.__dataclass_fields__)))
+
+
+def check_one_time_limit(budget: BudgetConfig, stop_max_seconds: float | None) -> None:
+    """Refuse two limits on the same time. Errors: ``ValueError``."""
+    if budget.max_seconds is not None and stop_max_seconds is not None:
+        raise ValueError("[budget] max_seconds and [stop] max_seconds are one limit; keep one")
+
+
+class PriceFile(Section):
+    """A file of prices."""
+
+    format: Literal[1] = 1
+    version: Name | None = None
+    models: dict[Name, PriceConfig] = Field(default_factory=dict[str, PriceConfig])
+
+    def table(self, name: str) -> PriceTable:
+        """Return the file's rows; ``name`` is its version where it names none. Errors: :class:`ConfigError` for a model twice."""
+        return PriceTable(version=self.version or name, rows=_rows(self.models))
+
+
+def default_prices() -> PriceTable:
+    """Return the table that comes with jumar."""
+    return _read(Path(str(resources.files("jumar.app.config") / "prices.toml")))
+
+
+def load_prices(config: BudgetConfig, base: Path) -> PriceTable:
+    """Return the table for a loop; ``[budget] prices`` is a path from ``base``, the configuration's directory.
+
+    Errors: :class:`ConfigError` for a file that cannot be read, and for a ``[budget] model`` without a price.
+    """
+    table = default_prices()
+    if config.prices is not None:
+        table = _read(base / config.prices).over(table)
+    if config.price:
+        table = PriceTable(version="[budget.price]", rows=_rows(config.price)).over(table)
+    if config.model is not None and table.find(config.model) is None:
+        raise ConfigError(f"[budget] model: {table.unknown(config.model)}")
+    return table
+
+
+def _read(path: Path) -> PriceTable:
+    if not path.exists():
+        raise ConfigError(
+            f'[budget] prices: {escape(str(path))}: no such file; it holds a table [models."name"] for each model, with '
+            "input and output in USD for a million tokens"
+        )
+    data, text = read_toml(path, "jumar init")
+    return parse_model(PriceFile, data, escape(str(path)), text).table(escape(path.name))
+
+
+def _rows(models: Mapping[str, PriceConfig]) -> Mapping[str, PriceRow]:
+    rows: dict[str, PriceRow] = {}
+    for given, price in models.items():
+        name = given.strip().lower()
+        if name in rows:
+            raise ConfigError(f"the model '{escape(given)}' has two prices; capital letters make no difference")
+        prices = Prices(input_per_million=price.input, output_per_million=price.output, cached_per_million=price.cached)
+        rows[name] = PriceRow(prices=prices, date=price.date, source=price.source)
+    return MappingProxyType(rows)

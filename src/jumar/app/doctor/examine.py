@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from jumar.app.config.config import JumarConfig
-from jumar.app.config.load import find_config, load_config
+from jumar.app.config.config import JumarConfig, find_config, load_config
 from jumar.app.doctor.agents import installed_agents
 from jumar.app.doctor.machine import Row, disk_row, likely_check, machine_rows
 from jumar.app.doctor.preflight import limit_rows, listener_rows, protect_rows, rehearse, throw_away_copy

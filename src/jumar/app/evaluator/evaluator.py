@@ -23,8 +23,7 @@ from jumar.errors import ConfigError, EvaluationUnreliableError, ItemError, Juma
 from jumar.loop.scorers import JudgeScorer, SharedEvaluation
 from jumar.loop.store.layout import REPLIES
 from jumar.model.budget.pricing import PriceTable
-from jumar.model.judges import Evaluated, Judge
-from jumar.model.protocols import StepContext
+from jumar.model.protocols import Evaluated, Judge, StepContext
 from jumar.processes.functions import describe_exception, described
 
 if TYPE_CHECKING:
@@ -199,14 +198,14 @@ class LoopEvaluator:
             raise ItemError(str(error)) from error
 
     def evaluate(self, context: StepContext) -> Evaluated:
-        """Judge the items; see :class:`jumar.model.judges.Evaluator`."""
+        """Judge the items; see :class:`jumar.model.protocols.Evaluator`."""
         began = time.monotonic()
         found = self._evaluated(context)
         forged, self._forged[:] = tuple(self._forged), ()
         return replace(found, seconds=time.monotonic() - began, forged=forged)
 
     def _items(self, context: StepContext) -> list[Item] | None:
-        from jumar.app.evaluator.items import collect_items
+        from jumar.app.evaluator.figures import collect_items
         from jumar.judging.rubric import kind_of_items
 
         kind = kind_of_items(self._rubric)
@@ -332,7 +331,7 @@ class LoopEvaluator:
         ``learned`` is a set that is compared with the expensive judge in place of the configured one. The parts stay those of
         the configured one: else the scores of two iterations would not compare.
         """
-        from jumar.app.evaluator.items import missing_overall, weaknesses_of
+        from jumar.app.evaluator.figures import missing_overall, weaknesses_of
         from jumar.judging.models import CheapModeResult
 
         cheap = self._cheap

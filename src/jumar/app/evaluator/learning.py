@@ -32,8 +32,7 @@ from jumar.learning.material import Profile
 from jumar.learning.run.auto import Ask, decide, read_basis, trust_of
 from jumar.loop.store.layout import LoopPaths, iteration_name, loops_directory
 from jumar.model.judgement import LearnedSoFar
-from jumar.model.judges import Judge
-from jumar.model.protocols import StepContext
+from jumar.model.protocols import Judge, StepContext
 
 if TYPE_CHECKING:
     from jumar.judging.asking.summary import Result

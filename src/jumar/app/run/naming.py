@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jumar.app.run.defaults import config_with, defaults_of
+from jumar.app.run.given import config_with, defaults_of
 from jumar.errors import JumarError
 from jumar.loop.decisions.plan import plan_apply
 from jumar.loop.engine.verdict import never_begun
@@ -19,7 +19,7 @@ from jumar.loop.store.layout import list_loops, loops_directory
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.running import by_creation
-from jumar.model.stopping import DONE_REASONS, LIMIT_REASONS
+from jumar.model.selection import DONE_REASONS, LIMIT_REASONS
 
 if TYPE_CHECKING:
     from jumar.app.run.request import RunRequest

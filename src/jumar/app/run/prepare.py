@@ -12,8 +12,19 @@ from typing import Any
 from jumar.app.config.config import JumarConfig, LoopConfig
 from jumar.app.config.guard import as_recorded, changed_checks, guard_rules, refuse_changed_modules
 from jumar.app.config.tables import install_redaction, load_listeners
-from jumar.app.run.defaults import config_with, defaults_of, said_otherwise, told_differences
-from jumar.app.run.given import Given, LimitsInForce, held, limits_in_force, recorded, refuse_unseen, words_of
+from jumar.app.run.given import (
+    Given,
+    LimitsInForce,
+    config_with,
+    defaults_of,
+    held,
+    limits_in_force,
+    recorded,
+    refuse_unseen,
+    said_otherwise,
+    told_differences,
+    words_of,
+)
 from jumar.app.run.naming import LoopChoice, choose_loop
 from jumar.app.run.parts import build_parts, evaluator_warnings, sandbox_of
 from jumar.app.run.preflight import earlier_passes, fitting_rules, own_files, refuse_generator
@@ -40,7 +51,7 @@ from jumar.loop.store.running import refuse_busy_tree
 from jumar.loop.workspace.set_aside import complete
 from jumar.loop.workspace.workspace import remove_trees
 from jumar.loop.workspace.worktrees import check_repository
-from jumar.model.budget.limits import DEFAULT_MAX_ITERATIONS
+from jumar.model.budget.pricing import DEFAULT_MAX_ITERATIONS
 from jumar.processes.control import StopSwitch, refuse_stop_file
 from jumar.processes.environment import check_patterns
 

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast, get_origin
 
-from jumar.app.config.config import JumarConfig
-from jumar.app.config.load import find_config, load_config, parse_config
+from jumar.app.config.config import JumarConfig, find_config, load_config, parse_config
 from jumar.app.config.tables import option_of
 from jumar.app.doctor.agents import AGENTS, Agent, agent_called, cannot_run, installed_agents
 from jumar.app.doctor.machine import likely_check

@@ -25,8 +25,8 @@ from jumar.model.budget.estimate import Range
 from jumar.processes.control import StopSwitch
 
 if TYPE_CHECKING:
-    from jumar.app.run.estimate import RunEstimate
     from jumar.app.run.request import RunRequest
+    from jumar.app.run.run import RunEstimate
     from jumar.loop.engine.engine import Loop
     from jumar.model.budget.estimate import Estimate, EstimateRow
 
@@ -242,7 +242,7 @@ def signals_handled(switch: StopSwitch, *, quiet: bool) -> Generator[None]:
 
 def _show_estimate(request: RunRequest, *, as_json: bool) -> int:
     """Print the estimate for the loop of ``request``, as text or JSON; return the exit code."""
-    from jumar.app.run.estimate import estimate_run
+    from jumar.app.run.run import estimate_run
 
     found = estimate_run(request)
     if as_json:
@@ -274,7 +274,7 @@ def _print_estimate(found: RunEstimate) -> None:
 
 
 def _verdict(found: Estimate) -> str:
-    from jumar.app.run.estimate import SET_ASIDE
+    from jumar.app.run.run import SET_ASIDE
 
     passes, limit = found.passes, found.limited_by
     first = next((row for row in found.rows if row.limit == limit), None)

@@ -36,7 +36,7 @@ from jumar.loop.report.spending import spent_money
 from jumar.loop.store.layout import LoopPaths
 from jumar.model import IterationRecord
 from jumar.model.attempts import Spend
-from jumar.model.budget.limits import Budget
+from jumar.model.budget.pricing import Budget
 from jumar.processes.captured_output import SHOWN_AT_ONCE
 
 _SHOWN = LATEST - 1  # rows of the past; one more is known, which the first of them is compared with

@@ -24,7 +24,7 @@ from jumar.loop.report.spending import ONCE, RAISED, average_of
 from jumar.loop.store.in_force import artifact_rules, config_now, last_applied
 from jumar.loop.store.loop_store import LoopStore
 from jumar.model import StopDecision
-from jumar.model.stopping import LIMIT_REASONS, REQUESTED_REASONS
+from jumar.model.selection import LIMIT_REASONS, REQUESTED_REASONS
 
 _LABEL: Final = 9  # columns of Result, Why and Next
 _WIDEST_COMMAND: Final = 40  # a longer one has its explanation below it

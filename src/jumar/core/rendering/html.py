@@ -9,16 +9,58 @@ from __future__ import annotations
 import base64
 import functools
 import hashlib
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from jumar.core.rendering.markdown import inline
 from jumar.core.text import escape, escape_block, plural
 
 if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
+
+
+_PUNCTUATION = r"""!"#$%&'()*+,\-./:;<=>?@\[\]\\^_`{|}~"""
+_SPECIAL = re.compile(
+    rf"""
+      (?P<backslash>\\(?=[{_PUNCTUATION}]|$))   # would escape what follows
+    | (?P<mark>[*`|]|^\[|\](?=[(\[:])|~(?![0-9])|(?<=[^ ])~)   # a bracket alone opens nothing, nor does the tilde of "~2"
+    | (?P<underscore>(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))
+    | (?P<lead>^(?:[#>+=-]|[0-9]{{1,9}}(?=[.)](?:\ |$))))   # a heading, quote, list or rule at the beginning of a block
+    | (?P<entity>&(?=[#A-Za-z]))
+    | (?P<less><(?=\S))
+    | (?P<link>(?<=[A-Za-z]):(?=//)|(?<=[Ww]{{3}})\.)   # addresses become links by themselves
+    | (?P<space>^\ +|\ +$)
+    """,
+    re.VERBOSE,
+)
+
+
+def _safe(match: re.Match[str]) -> str:
+    found = match.group()
+    match match.lastgroup:
+        case "less":
+            return "&lt;"
+        case "entity":
+            return "&amp;"
+        case "space":
+            return "&#32;" * len(found)
+        case "lead" if found.isdigit():
+            return f"&#{ord(found[0])};{found[1:]}"
+        case _:
+            return "\\" + found
+
+
+def inline(text: str) -> str:
+    r"""Return ``text`` as one line of markdown that renders as just that text, control characters shown (``\x1b``, ``\n``)."""
+    return _SPECIAL.sub(_safe, escape(text))
+
+
+def row(cells: Iterable[str]) -> str:
+    """Return one table row; the cells are markdown already."""
+    return f"| {' | '.join(cells)} |"
+
 
 SHARED = "jumar.core.rendering"
 
@@ -42,7 +84,7 @@ def render_page(
 def render_text(template: str, page: Mapping[str, Any], *, package: str) -> str:
     """Return the markdown ``template`` in the folder ``templates`` of ``package``, filled with ``page``.
 
-    Nothing is escaped by itself: the filter ``inline`` is :func:`jumar.core.rendering.markdown.inline`.
+    Nothing is escaped by itself: the filter ``inline`` is :func:`jumar.core.rendering.html.inline`.
     """
     return _environment(package, autoescape=False).get_template(template).render(page=page)
 

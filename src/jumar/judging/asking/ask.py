@@ -32,7 +32,7 @@ from jumar.judging.items.item import Item
 from jumar.judging.judges._clients import scrub
 from jumar.judging.models import ExpensiveModeResult, Unscored, UnscoredKind
 from jumar.judging.rubric import JudgeRubric
-from jumar.model.judges import FailureKind, Judge, JudgeFailure, JudgeReply, JudgeRequest
+from jumar.model.protocols import FailureKind, Judge, JudgeFailure, JudgeReply, JudgeRequest
 from jumar.model.records import Usage
 
 _PASSING: Final[frozenset[FailureKind]] = frozenset({"rate_limited", "timed_out", "unavailable"})

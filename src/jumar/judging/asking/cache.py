@@ -23,13 +23,13 @@ from typing import Any, Final, cast
 
 from jumar.core.files import as_write_error, content_of, write_once
 from jumar.core.leftovers import sweep, temporary_name
+from jumar.core.lock import own_directory
 from jumar.core.marks import marked, origin
-from jumar.core.quarantine import own_directory
 from jumar.core.redaction import current, redacted_json
 from jumar.core.text import escape
 from jumar.errors import StoreWriteError
 from jumar.judging.asking.prompt import well_formed
-from jumar.model.judges import Judge, JudgeReply, JudgeRequest
+from jumar.model.protocols import Judge, JudgeReply, JudgeRequest
 from jumar.model.records import Usage
 
 FORMAT: Final = 1

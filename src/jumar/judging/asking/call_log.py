@@ -24,9 +24,8 @@ from jumar.errors import FormatTooNewError, LockedError
 from jumar.model.attempts import Spend
 from jumar.model.budget.gate import Go, Stop, may_begin
 from jumar.model.budget.ledger import add_exactly
-from jumar.model.budget.limits import Budget, Reservation
-from jumar.model.budget.pricing import Prices
-from jumar.model.judges import FailureKind
+from jumar.model.budget.pricing import Budget, Prices, Reservation
+from jumar.model.protocols import FailureKind
 from jumar.model.records import Usage
 
 FILE: Final = "calls.jsonl"

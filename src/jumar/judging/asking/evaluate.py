@@ -48,7 +48,7 @@ from jumar.judging.judges._clients import known_keys
 from jumar.judging.models import Story, Unscored
 from jumar.judging.rubric import JudgeRubric, Rubric, rubric_of
 from jumar.model.budget.pricing import Prices
-from jumar.model.judges import Judge
+from jumar.model.protocols import Judge
 
 _log = logging.getLogger("jumar.judging.expensive")
 PROBED: Final = 5

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Protocol, cast
 from jumar.core.text import nearest
 from jumar.errors import ConfigError
 from jumar.judging.asking.settings import MAX_TOKENS
-from jumar.model.judges import Judge
+from jumar.model.protocols import Judge
 
 if TYPE_CHECKING:
     from jumar.model.budget.pricing import Prices, PriceTable

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Final
 
 from jumar.core.text import escape
 from jumar.judging.asking.settings import MAX_TOKENS
-from jumar.model.judges import FailureKind, JudgeFailure, JudgeReply, JudgeRequest
+from jumar.model.protocols import FailureKind, JudgeFailure, JudgeReply, JudgeRequest
 from jumar.model.records import Usage
 
 HIDDEN: Final = "***"

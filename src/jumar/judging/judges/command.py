@@ -27,7 +27,7 @@ from jumar.errors import ConfigError
 from jumar.judging.asking.prompt import MAX_REPLY
 from jumar.judging.judges import JudgeSpec
 from jumar.judging.judges._clients import amount_of, count_of, known_keys, scrub
-from jumar.model.judges import FailureKind, JudgeFailure, JudgeReply, JudgeRequest
+from jumar.model.protocols import FailureKind, JudgeFailure, JudgeReply, JudgeRequest
 from jumar.model.records import Usage
 
 FORMAT: Final = 1

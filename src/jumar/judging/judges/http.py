@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from jumar.core.text import escape
 from jumar.errors import ConfigError
 from jumar.judging.judges import JudgeSpec
-from jumar.model.judges import Judge
+from jumar.model.protocols import Judge
 
 FORM: Final = "http://HOST:PORT/v1#MODEL"
 

@@ -18,7 +18,7 @@ from typing import Any, Final, get_args
 from jumar.core.text import escape, nearest
 from jumar.errors import ConfigError
 from jumar.judging.judges import JudgeSpec
-from jumar.model.judges import FailureKind, JudgeFailure, JudgeReply, JudgeRequest
+from jumar.model.protocols import FailureKind, JudgeFailure, JudgeReply, JudgeRequest
 from jumar.model.records import Usage
 
 _OPENING: Final = re.compile(r"<<<ITEM (\w+)")

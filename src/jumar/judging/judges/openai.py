@@ -13,7 +13,7 @@ from jumar.errors import ConfigError
 from jumar.judging.asking.settings import MAX_TOKENS
 from jumar.judging.judges import JudgeSpec
 from jumar.judging.judges._clients import ModelJudge, amount_of, count_of
-from jumar.model.judges import JudgeFailure, JudgeReply, JudgeRequest
+from jumar.model.protocols import JudgeFailure, JudgeReply, JudgeRequest
 from jumar.model.records import Usage
 
 KEY_VARIABLE: Final = "JUMAR_JUDGE_API_KEY"

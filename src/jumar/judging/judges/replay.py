@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 from jumar.core.text import escape, once
 from jumar.errors import ConfigError, ItemError, NotFoundError
 from jumar.judging.judges import JudgeSpec
-from jumar.model.judges import JudgeFailure, JudgeReply, JudgeRequest
+from jumar.model.protocols import JudgeFailure, JudgeReply, JudgeRequest
 from jumar.model.records import Usage
 
 FORM: Final = "replay:FILE"

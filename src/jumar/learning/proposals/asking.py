@@ -28,7 +28,7 @@ from jumar.judging.patterns.models import PatternProposal, PatternSet, PatternV2
 from jumar.judging.patterns.proposed import UNDATED, as_pattern, pattern_id
 from jumar.learning.material import GapItem
 from jumar.model.budget.pricing import Prices
-from jumar.model.judges import Judge, JudgeReply, JudgeRequest
+from jumar.model.protocols import Judge, JudgeReply, JudgeRequest
 
 TEMPLATE_VERSION: Final = 1
 """Part of the cache's key: another wording is another question."""
@@ -126,7 +126,7 @@ async def ask_for_proposals(
     ``settings`` are the judge's: concurrency, retries, timeout and ``max_cost`` hold, the latter for all that ``calls`` has,
     the temperature rises by 0.3 with each step of ``diversity``, and the seed counts up with the ``iteration``, so that a gap
     that persists is asked about anew. A recorded judge is not asked. Errors: :class:`jumar.errors.StoreWriteError` of the
-    cache; what the judge raises that is no :class:`jumar.model.judges.JudgeFailure`.
+    cache; what the judge raises that is no :class:`jumar.model.protocols.JudgeFailure`.
     """
     large = sorted((item for item in items if item.is_large(threshold)), key=lambda item: (-abs(item.gap), item.id))[:limit]
     if not large or bool(getattr(judge, "recorded", False)):

@@ -31,7 +31,7 @@ from jumar.learning.proposals.candidates import propose
 from jumar.learning.run.request import ProposerName
 from jumar.learning.state import Checkpoint, LedgerEntry, Line
 from jumar.model.budget.pricing import Prices
-from jumar.model.judges import Judge
+from jumar.model.protocols import Judge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

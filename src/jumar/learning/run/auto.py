@@ -45,7 +45,7 @@ from jumar.judging.rubric import StoryRubric, TextRubric, kind_of_items, load_ru
 from jumar.learning.proof.make import verify_proof
 from jumar.learning.run.prove import rubric_of_items
 from jumar.learning.run.verdicts import judge_of_proof
-from jumar.model.judges import Judge
+from jumar.model.protocols import Judge
 
 _RECORDED = "replay:"
 _COMMAND = "command:"

@@ -29,7 +29,7 @@ from jumar.learning.set_building import AdditiveBuilder, ScorecardBuilder
 from jumar.learning.state import LEDGER, PATTERNS, PREDICTIONS, STATE
 from jumar.loop.store.layout import loops_directory
 from jumar.model.judgement import Judgement
-from jumar.model.judges import Judge
+from jumar.model.protocols import Judge
 
 SPLIT: Final = "split.json"
 

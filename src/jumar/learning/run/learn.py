@@ -67,7 +67,7 @@ from jumar.model.checks import CheckResult
 from jumar.model.judgement import Judgement
 from jumar.model.protocols import GenerateOutcome, StepContext
 from jumar.model.records import ScoreReading, Usage
-from jumar.model.stopping import UNENDED_REASONS
+from jumar.model.selection import UNENDED_REASONS
 from jumar.processes.control import StopSwitch, refuse_stop_file
 
 _SPAN: Final = 4.0  # from 1 to 5

@@ -33,7 +33,7 @@ from jumar.judging.proofs import ProofJudge
 from jumar.judging.rubric import JudgeRubric
 from jumar.learning.material import Target, targets_of
 from jumar.model.budget.pricing import Prices
-from jumar.model.judges import Judge
+from jumar.model.protocols import Judge
 
 FILE: Final = "verdicts.jsonl"
 Hear = Callable[[Result, int], None]

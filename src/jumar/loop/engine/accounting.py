@@ -17,7 +17,7 @@ from jumar.model import StopDecision, Usage
 from jumar.model.attempts import Attempt, AttemptEnd, Purpose
 from jumar.model.budget.gate import Gate, Stop
 from jumar.model.budget.gate import may_begin as _gate
-from jumar.model.budget.limits import Reservation
+from jumar.model.budget.pricing import Reservation
 
 _BEATS_FROM: Final = 1.0  # seconds; a shorter step has left no heartbeat
 _LOOK: Final = 0.5  # seconds between two looks at whether somebody wants the loop to end

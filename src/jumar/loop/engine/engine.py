@@ -36,7 +36,7 @@ from jumar.loop.workspace.disk_space import Space, disk_is_full, with_room
 from jumar.model import Clock, IterationRecord, SelectionResult, StopDecision
 from jumar.model.budget.gate import Go, Stop, Wait, check_budget
 from jumar.model.budget.ledger import count_failures
-from jumar.model.stopping import REQUESTED_REASONS, UNENDED_REASONS
+from jumar.model.selection import REQUESTED_REASONS, UNENDED_REASONS
 from jumar.processes.control import StopSwitch
 
 

@@ -36,7 +36,7 @@ from jumar.loop.workspace.workspace import Workspace, changed_paths
 from jumar.model import CheckResult, IterationRecord, ScoreReading, StepContext, Usage
 from jumar.model.attempts import Attempt, AttemptEnd, Outcome
 from jumar.model.records import FailureKind, Status
-from jumar.processes.heartbeat import beating
+from jumar.processes.control import beating
 
 _STATUS_OF: Mapping[Outcome, Status] = {
     "failed": "generator_failed",

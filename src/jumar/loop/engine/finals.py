@@ -25,8 +25,7 @@ from typing import Any, Final
 
 from jumar.core.clock import current_user
 from jumar.core.files import as_write_error, make_directory
-from jumar.core.leftovers import remove_tree
-from jumar.core.refusals import is_of_the_machine
+from jumar.core.leftovers import is_of_the_machine, remove_tree
 from jumar.core.text import named, points
 from jumar.errors import JumarError, NothingEvaluatedError, StoreWriteError, UsageError
 from jumar.loop.decisions.apply import apply
@@ -51,7 +50,7 @@ from jumar.loop.workspace.workspace import Workspace
 from jumar.model import CheckResult, Reading, Scorer, StepContext, StopDecision
 from jumar.model.attempts import Attempt
 from jumar.model.decisions import Rechecked, rechecks
-from jumar.model.stopping import UNENDED_REASONS
+from jumar.model.selection import UNENDED_REASONS
 from jumar.processes.environment import step_seed
 
 _SEED: Final = "JUMAR_SEED"

@@ -34,8 +34,8 @@ from jumar.model import GenerateOutcome, IterationRecord, StepContext, StopDecis
 from jumar.model.attempts import LEFT_NOTHING, AttemptEnd, AttemptStart, Outcome
 from jumar.model.budget.gate import Stop, Wait
 from jumar.model.budget.ledger import failure_of_attempt
+from jumar.processes.control import beating
 from jumar.processes.environment import build_environment
-from jumar.processes.heartbeat import beating
 
 _LAST_LINE = 200
 

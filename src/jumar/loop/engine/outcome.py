@@ -12,9 +12,9 @@ from jumar.loop.ranking.confirmed import Certainty
 from jumar.model import IterationRecord, SelectionResult, StopDecision
 from jumar.model.attempts import Spend
 from jumar.model.budget.gate import budget_left
-from jumar.model.budget.limits import Budget
+from jumar.model.budget.pricing import Budget
 from jumar.model.decisions import Rechecked
-from jumar.model.stopping import LIMIT_REASONS
+from jumar.model.selection import LIMIT_REASONS
 
 _GATE_MET = 0
 _FAILED = 1

@@ -22,7 +22,7 @@ from jumar.loop.store.staging import Pending
 from jumar.loop.workspace.clearing import why_of_the_tree
 from jumar.loop.workspace.workspace import Workspace
 from jumar.model.attempts import LEFT_NOTHING, Attempt, AttemptEnd, AttemptStart
-from jumar.processes.heartbeat import last_beat
+from jumar.processes.control import last_beat
 from jumar.processes.process_tree import end_strays
 from jumar.processes.usage import NOTHING_REPORTED, read_usage_file
 

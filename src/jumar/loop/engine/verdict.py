@@ -22,7 +22,7 @@ from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.workspace.guard import Finding
 from jumar.model import CheckResult, IterationRecord, ScoreReading
 from jumar.model.records import Status, Verification
-from jumar.model.stopping import StopRules
+from jumar.model.selection import StopRules
 
 BrokenKind = Literal["validator_broken", "scorer_broken"]
 _REFLECTED = 0.999  # a dimension this good leaves nothing to reflect on

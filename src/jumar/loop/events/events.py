@@ -18,7 +18,7 @@ from jumar.core.record import dump
 from jumar.core.text import escape
 from jumar.model import IterationRecord, StopRules, Usage
 from jumar.model.attempts import Purpose, Spend
-from jumar.model.budget.limits import Budget
+from jumar.model.budget.pricing import Budget
 
 _log = logging.getLogger("jumar.loop")
 

@@ -13,7 +13,7 @@ from typing import Final
 from jumar.core.text import escape, plural, points
 from jumar.errors import ScoreError
 from jumar.model.records import NO_EFFECT, IterationView
-from jumar.model.stopping import StopDecision, StopRules, TrendRule
+from jumar.model.selection import StopDecision, StopRules, TrendRule
 from jumar.model.views import difference, in_order, is_finite, shown, valid_score
 
 DEFAULT_PLATEAU: Final = TrendRule(window=2, delta=5.0)

@@ -16,7 +16,7 @@ from jumar.loop.report.reasons import capital, recheck_sentence, runner_up, why_
 from jumar.loop.report.rows import failing_checks, tests_of
 from jumar.loop.report.spending import failures_text, spent_money
 from jumar.model import IterationRecord, SelectionResult, StopDecision
-from jumar.model.stopping import REQUESTED_REASONS
+from jumar.model.selection import REQUESTED_REASONS
 
 State = Literal["new", "running", "interrupted", "finished", "again", "tracked"]
 Place = Literal["applied", "holds", "gone", "refused", "apart", "later", "nowhere"]

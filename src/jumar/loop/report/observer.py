@@ -21,8 +21,8 @@ from jumar.loop.store.loop_reader import LoopReader
 from jumar.model import IterationRecord, IterationView
 from jumar.model.attempts import Attempt
 from jumar.model.budget.ledger import count_failures
-from jumar.model.budget.limits import DEFAULT_MAX_ITERATIONS, Budget
-from jumar.model.stopping import StopDecision
+from jumar.model.budget.pricing import DEFAULT_MAX_ITERATIONS, Budget
+from jumar.model.selection import StopDecision
 from jumar.processes.control import stop_file
 
 StateName = Literal["new", "running", "finished", "interrupted", "dead", "tracked", "foreign", "damaged"]

@@ -35,7 +35,7 @@ from jumar.model import (
 )
 from jumar.model.budget.ledger import count_failures
 from jumar.model.budget.ledger import spend as spend_of_attempts
-from jumar.model.budget.limits import Budget
+from jumar.model.budget.pricing import Budget
 from jumar.model.decisions import Rechecked, end_after, last_end, recheck_seconds, rechecks
 from jumar.model.views import valid_score
 

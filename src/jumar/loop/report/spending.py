@@ -13,7 +13,7 @@ from jumar.core.rendering.figures import UNKNOWN, count, dollars, duration
 from jumar.core.text import plural, short_dollars
 from jumar.model.attempts import Attempt, Spend
 from jumar.model.budget.ledger import spend
-from jumar.model.budget.limits import Budget
+from jumar.model.budget.pricing import Budget
 from jumar.model.records import IterationRecord
 
 TOOK_COLUMNS = ("What", "Attempts", "Cost", "Tokens", "Time")

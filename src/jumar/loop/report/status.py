@@ -17,7 +17,7 @@ from jumar.loop.report.judged import decided_document, learned_document
 from jumar.model import IterationRecord, IterationView, StopDecision
 from jumar.model.attempts import Spend
 from jumar.model.budget import budget_left
-from jumar.model.budget.limits import Budget
+from jumar.model.budget.pricing import Budget
 
 LIVE: Final = frozenset({"running", "waiting"})
 PHASES: Final = ("generate", "verify", "score", "wait")

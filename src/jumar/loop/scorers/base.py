@@ -12,12 +12,11 @@ from typing import cast
 from jumar.core.files import UnreadableFileError
 from jumar.core.text import nearest
 from jumar.errors import ConfigError
-from jumar.model.judges import Evaluated, Evaluator
-from jumar.model.protocols import Scorer, StepContext
+from jumar.model.protocols import Evaluated, Evaluator, Scorer, StepContext
 from jumar.model.records import ScoreReading
 from jumar.processes.captured_output import DEFAULT_OUTPUT_CAP
 from jumar.processes.process import ProcessResult, check_command, check_timeout, run_command
-from jumar.processes.values import ScoreValue
+from jumar.processes.usage import ScoreValue
 from jumar.processes.written_files import check_relative, log_name, read_text
 
 DEFAULT_TIMEOUT = 600.0

@@ -9,7 +9,7 @@ from jumar.loop.scorers.base import Builtin, Options, ScorerRuntime, broken, rea
 from jumar.model.checks import CheckResult
 from jumar.model.protocols import Scorer, StepContext
 from jumar.model.records import ScoreReading
-from jumar.processes.values import ScoreValue
+from jumar.processes.usage import ScoreValue
 
 _SHOWN = 10
 

@@ -6,7 +6,7 @@ from jumar.errors import ConfigError
 from jumar.loop.scorers.base import Builtin, Options, ProgramScorer, ScorerRuntime, broken, reading
 from jumar.model.protocols import Scorer, StepContext
 from jumar.model.records import ScoreReading
-from jumar.processes.values import parse_score
+from jumar.processes.usage import parse_score
 
 
 class CommandScorer(ProgramScorer):

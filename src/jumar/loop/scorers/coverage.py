@@ -10,7 +10,7 @@ from typing import cast
 from jumar.core.files import UnreadableFileError
 from jumar.loop.checks.runners import parse_xml
 from jumar.loop.scorers.reports import report_builtin
-from jumar.processes.values import ScoreValue
+from jumar.processes.usage import ScoreValue
 
 
 def count_lines(content: bytes) -> tuple[int, int]:

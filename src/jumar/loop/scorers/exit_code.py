@@ -6,7 +6,7 @@ from jumar.loop.scorers.base import Builtin, Options, ProgramScorer, ScorerRunti
 from jumar.model.protocols import Scorer, StepContext
 from jumar.model.records import ScoreReading
 from jumar.processes.process import broken_reason
-from jumar.processes.values import ScoreValue
+from jumar.processes.usage import ScoreValue
 
 
 class ExitScorer(ProgramScorer):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from jumar.errors import ConfigError
 from jumar.loop.scorers.base import Builtin, Options, ScorerRuntime, SharedEvaluation, broken, reading
-from jumar.model.judges import Evaluated
-from jumar.model.protocols import Scorer, StepContext
+from jumar.model.protocols import Evaluated, Scorer, StepContext
 from jumar.model.records import ScoreReading
-from jumar.processes.values import ScoreValue
+from jumar.processes.usage import ScoreValue
 
 
 class JudgeScorer:

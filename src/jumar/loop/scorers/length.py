@@ -5,7 +5,7 @@ from __future__ import annotations
 from jumar.errors import ConfigError
 from jumar.loop.scorers.base import Builtin, Options, ScorerRuntime, TextScorer
 from jumar.model.protocols import Scorer
-from jumar.processes.values import ScoreValue
+from jumar.processes.usage import ScoreValue
 
 UNITS = ("words", "chars", "lines")
 

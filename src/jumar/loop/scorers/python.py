@@ -6,7 +6,7 @@ from jumar.loop.scorers.base import Builtin, Options, ScorerRuntime, broken, rea
 from jumar.model.protocols import Scorer, StepContext
 from jumar.model.records import ScoreReading
 from jumar.processes.functions import ask, check_reference
-from jumar.processes.values import ScoreValue
+from jumar.processes.usage import ScoreValue
 from jumar.processes.written_files import log_name
 
 

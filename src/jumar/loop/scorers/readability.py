@@ -16,7 +16,7 @@ from jumar.errors import ConfigError
 from jumar.loop.scorers.base import Builtin, Options, ScorerRuntime, TextScorer
 from jumar.loop.scorers.markdown import prose_blocks
 from jumar.model.protocols import Scorer
-from jumar.processes.values import ScoreValue
+from jumar.processes.usage import ScoreValue
 
 _WORD: Final = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*")
 _SENTENCE_END: Final = re.compile(r"(?<![.!?…。！？])[.!?…。！？]+[\"'’”)\]]*(?:\s+|$)")

@@ -12,7 +12,7 @@ from jumar.loop.scorers.base import Builtin, Options, ProgramScorer, ScorerRunti
 from jumar.model.protocols import Scorer, StepContext
 from jumar.model.records import ScoreReading
 from jumar.processes.process import broken_reason
-from jumar.processes.values import ScoreValue
+from jumar.processes.usage import ScoreValue
 from jumar.processes.written_files import FileIdentity, find_files, identity, read_regular
 
 _TICK: Final = 50_000_000  # ns that a file's time may lag behind the clock: kernels stamp files with the last tick

@@ -8,7 +8,7 @@ from jumar.errors import ConfigError
 from jumar.loop.scorers.base import Builtin, Options, ScorerRuntime, TextScorer
 from jumar.loop.scorers.markdown import Heading, headings
 from jumar.model.protocols import Scorer
-from jumar.processes.values import ScoreValue
+from jumar.processes.usage import ScoreValue
 
 _NUMBERING = re.compile(r"^\d+(?:\.\d+)*[.)]?\s+")
 _SHOWN = 10

@@ -18,7 +18,7 @@ from jumar.loop.store.loop_reader import LoopReader
 from jumar.model import Decision, IterationView, SelectionResult
 from jumar.model.attempts import Purpose, Spend
 from jumar.model.budget.ledger import RunningReservation, RunningSpend, larger
-from jumar.model.budget.limits import Budget, Reservation
+from jumar.model.budget.pricing import Budget, Reservation
 from jumar.model.decisions import recheck_seconds, rechecks
 from jumar.model.selection import DEFAULT_CRITERIA, MODES, NoiseRules, SelectionCriteria
 

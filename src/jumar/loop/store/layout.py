@@ -10,11 +10,11 @@ import secrets
 from pathlib import Path
 from typing import Final
 
-from jumar.core import files, leftovers, quarantine
+from jumar.core import files, leftovers
 from jumar.core.files import as_write_error, rename_new
-from jumar.core.leftovers import remove_tree
-from jumar.core.quarantine import own_directory
-from jumar.core.refusals import give_rights
+from jumar.core.leftovers import give_rights, remove_tree
+from jumar.core.lock import own_directory
+from jumar.core.lock import replaced as moved_away
 from jumar.core.text import check_id, escape, natural
 from jumar.errors import UsageError
 
@@ -245,7 +245,7 @@ def replaced(paths: LoopPaths) -> list[str]:
     Those that are ours and were closed are opened. The caller holds the lock.
     """
     places = (*paths.subdirectories, paths.checks, paths.recheck)
-    return quarantine.replaced(paths.directory, places, around=_around(paths))
+    return moved_away(paths.directory, places, around=_around(paths))
 
 
 def tidy_root(root: Path) -> list[str]:
@@ -260,12 +260,12 @@ def tidy_root(root: Path) -> list[str]:
         raise UsageError(f"{escape(str(root))} is no directory: remove it, or choose another one with --root")
     loops = loops_directory(root)
     with as_write_error("set something aside in", root):
-        told = quarantine.replaced(root, (root / LOCKS, root / WORK, root / REPLIES))
+        told = moved_away(root, (root / LOCKS, root / WORK, root / REPLIES))
         if not list_loops(root):
-            told += quarantine.replaced(root, (loops,))
+            told += moved_away(root, (loops,))
         entries = loops.iterdir() if loops.is_dir() else ()
         strangers = [entry for entry in entries if not (entry.name.startswith(".") or os.path.isfile(entry / "loop.json"))]
-        return told + quarantine.replaced(root, strangers)
+        return told + moved_away(root, strangers)
 
 
 def open_to_owner(paths: LoopPaths, *, snapshots: bool = False, folders_only: bool = False) -> None:

@@ -41,7 +41,7 @@ from jumar.loop.store.trust import MarkTrust
 from jumar.model.attempts import Attempt
 from jumar.model.decisions import Decision, end_after, last_end
 from jumar.model.records import IterationRecord, IterationView, Reading
-from jumar.model.stopping import StopDecision
+from jumar.model.selection import StopDecision
 
 _MANIFESTS_KEPT: Final = 3
 _LOOKS: Final = 5

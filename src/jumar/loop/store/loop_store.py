@@ -12,7 +12,7 @@ from typing import Any, Final, Self
 
 from jumar.core import files, leftovers
 from jumar.core.codec import encode
-from jumar.core.quarantine import move_aside, next_place
+from jumar.core.lock import move_aside, next_place
 from jumar.core.text import escape
 from jumar.errors import DuplicateIterationError, NotFoundError, StoreDamagedError, UsageError
 from jumar.loop.snapshots.manifest import Manifest

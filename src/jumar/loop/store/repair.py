@@ -19,7 +19,7 @@ from jumar.core import files
 from jumar.core.codec import broken_seal, decode, encode
 from jumar.core.files import read_store_file
 from jumar.core.findings import Problem
-from jumar.core.quarantine import QUARANTINE
+from jumar.core.lock import QUARANTINE
 from jumar.core.text import escape
 from jumar.errors import ForgedError, JumarError, StoreDamagedError
 from jumar.loop.snapshots.manifest import Manifest

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Final
 
 from jumar.core import files, leftovers
-from jumar.core.quarantine import QUARANTINE
-from jumar.core.refusals import is_of_the_machine
+from jumar.core.leftovers import is_of_the_machine
+from jumar.core.lock import QUARANTINE
 from jumar.core.text import escape
 from jumar.errors import StoreDamagedError, StoreWriteError
 from jumar.loop.store.layout import ARTIFACTS, LOGS, MANIFEST, METRICS, STAGE, iteration_name, replaced

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from jumar.core.files import copy_alike, is_directory, make_directory
-from jumar.core.leftovers import remove_tree
-from jumar.core.refusals import give_rights, is_of_the_machine
+from jumar.core.leftovers import give_rights, is_of_the_machine, remove_tree
 from jumar.errors import ArtifactError, ConflictError, StoreWriteError
 from jumar.loop.snapshots.scan import parents_of
 from jumar.loop.workspace.disk_space import disk_is_full

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from jumar.core import files, leftovers
+from jumar.core.leftovers import is_of_the_machine
 from jumar.core.record import Record
-from jumar.core.refusals import is_of_the_machine
 from jumar.core.text import escape
 from jumar.errors import StoreDamagedError
 from jumar.loop.checks.check_files import CheckFile, GuardRules

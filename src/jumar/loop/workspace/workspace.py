@@ -16,7 +16,7 @@ from typing import Final, Literal
 
 from jumar.core.files import as_write_error, copy_alike, is_directory, make_directory, names_in, rename_new
 from jumar.core.leftovers import TEMPORARY, remove_tree
-from jumar.core.quarantine import QUARANTINE, own_directory
+from jumar.core.lock import QUARANTINE, own_directory
 from jumar.core.text import escape
 from jumar.errors import ArtifactError, JumarError, StoreDamagedError, UsageError
 from jumar.loop.hooks import port_of

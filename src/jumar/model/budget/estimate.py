@@ -10,7 +10,7 @@ from typing import Final
 from jumar.core.record import Record
 from jumar.model.attempts import Attempt, Spend
 from jumar.model.budget.ledger import cost_of, tokens_of
-from jumar.model.budget.limits import Budget
+from jumar.model.budget.pricing import Budget
 
 _TOLERANCE: Final = 1e-9
 _RAN: Final = frozenset({"ok", "failed", "timeout", "blocked"})

@@ -13,8 +13,8 @@ from typing import Final
 from jumar.core.text import plural, short_dollars
 from jumar.errors import UsageError
 from jumar.model.attempts import Spend
-from jumar.model.budget.limits import Budget, Reservation
-from jumar.model.stopping import StopDecision, StopReason
+from jumar.model.budget.pricing import Budget, Reservation
+from jumar.model.selection import StopDecision, StopReason
 
 _HOUR: Final = 3600.0
 _TOLERANCE: Final = 1e-9

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Final
 
 from jumar.model.attempts import Attempt, Outcome, Purpose, Spend
-from jumar.model.budget.limits import Budget, Reservation
+from jumar.model.budget.pricing import Budget, Reservation
 from jumar.model.records import FAILURES, FailureKind, IterationRecord, IterationView, Usage
 
 _AT_ONCE: Final = 60.0  # seconds
