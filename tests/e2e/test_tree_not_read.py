@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,9 @@ from commands import call
 from jumar.core import files
 from jumar.core.leftovers import is_of_the_machine
 from jumar.errors import ArtifactError, ConflictError, UsageError
-from jumar.loop.engine.run_context import Taking
 from jumar.loop.snapshots.manifest import Manifest
 from jumar.loop.snapshots.snapshot import take_snapshot
+from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.staging import Pending
 from jumar.loop.workspace.clearing import why_of_the_tree
 from jumar.loop.workspace.guard import Finding, Guard
@@ -66,19 +65,19 @@ def test_an_iteration_whose_tree_could_not_be_read_once_is_kept_by_the_next_comm
     monkeypatch.chdir(tmp_path)
     (tmp_path / "text.md").write_text("0\n")
     (tmp_path / "jumar.toml").write_text(CONFIGURATION)
-    take, refusals = Taking.take, list[Path]()
+    take, refusals = LoopStore.stage, list[Path]()
 
     def scandir(path: str) -> object:
         refusals.append(Path(path))
         raise OSError(errno.EIO, os.strerror(errno.EIO), path)
 
-    def take_refused(taking: Taking, stage: Mapping[str, Any]) -> Pending:
+    def take_refused(store: LoopStore, number: int, **given: Any) -> Pending:
         with pytest.MonkeyPatch.context() as patch:
             if not refusals and (tmp_path / "calls.log").exists():
                 patch.setattr(os, "scandir", scandir)
-            return take(taking, stage)
+            return take(store, number, **given)
 
-    monkeypatch.setattr(Taking, "take", take_refused)
+    monkeypatch.setattr(LoopStore, "stage", take_refused)
     ended = call("run", "--json", check=2)
     assert [tmp_path] == refusals
     assert "Input/output error" in ended.err
