@@ -20,7 +20,7 @@ from faults import KINDS, Ended, Runner, can_trace, chosen
 from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.verify import verify
 
-SAMPLE = 16
+SAMPLE = 10
 SCORES = ["0.5", "0.6", "0.8", "0.7"]
 GENERATOR = "echo $JUMAR_ITERATION >> calls.log; echo pass $JUMAR_ITERATION > text.md; echo new > new-$JUMAR_ITERATION.md"
 SCORER = "set -- " + " ".join(SCORES) + "; shift $(sed 's/pass //' text.md); echo $1"

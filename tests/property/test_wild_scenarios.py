@@ -1,4 +1,4 @@
-"""A generator and a judge that fail, hang, refuse, lie and turn the clock, over hundreds of seeded loops, against a plain model.
+"""A generator and a judge that fail, hang, refuse, lie and turn the clock, over a hundred seeded loops, against a plain model.
 
 ``JUMAR_SWEEP=full`` runs thousands. A failure names its seed and scenario.
 """
@@ -19,7 +19,7 @@ from jumar.model.budget.pricing import Budget
 
 FULL = os.environ.get("JUMAR_SWEEP") == "full"
 BLOCK = 20
-BLOCKS = 200 if FULL else 6
+BLOCKS = 200 if FULL else 3
 
 pytestmark = pytest.mark.sweep
 
