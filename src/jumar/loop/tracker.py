@@ -14,7 +14,7 @@ from typing import Any, Literal, Self, cast
 
 from jumar.core.clock import SystemClock, current_user
 from jumar.core.text import nearest
-from jumar.errors import ArtifactError, ConfigError, NotFoundError, ScoreError
+from jumar.errors import ArtifactError, ConfigError, NotFoundError, ScoreError, UsageError
 from jumar.loop.decisions.apply import apply
 from jumar.loop.decisions.cleanup import cleanup
 from jumar.loop.decisions.plan import plan_apply
@@ -128,7 +128,7 @@ class BestOutputTracker:
 
         ``dimensions`` are in [0, 1], one for each weight above zero. ``artifacts`` are files or directories. What is not given is
         unknown, not zero. Errors, with nothing recorded: :class:`ScoreError`, :class:`DuplicateIterationError`,
-        :class:`ArtifactError`.
+        :class:`ArtifactError`; :class:`UsageError` for a loop of ``jumar run``, whose scores are those of its checks.
         """
         number = _whole("iteration_number", iteration_number)
         if not isinstance(dimensions, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
@@ -147,6 +147,10 @@ class BestOutputTracker:
         notes = _notes(reflections)
         paths = _paths(artifacts)
         store = self.store
+        if store.config.get("run") is not None:
+            raise UsageError(
+                f"`jumar run` runs the loop '{self.loop_id}' and scores its iterations; a tracker records into a loop of its own"
+            )
         with store.lock():
             views = store.views()
             previous = views[-1].score if views else None
