@@ -14,10 +14,9 @@ from commands import call
 from jumar.core import files
 from jumar.core.leftovers import is_of_the_machine
 from jumar.errors import ArtifactError, ConflictError, UsageError
+from jumar.loop.engine import run_context
 from jumar.loop.snapshots.manifest import Manifest
 from jumar.loop.snapshots.snapshot import take_snapshot
-from jumar.loop.store.loop_store import LoopStore
-from jumar.loop.store.staging import Pending
 from jumar.loop.workspace.clearing import why_of_the_tree
 from jumar.loop.workspace.guard import Finding, Guard
 
@@ -65,19 +64,19 @@ def test_an_iteration_whose_tree_could_not_be_read_once_is_kept_by_the_next_comm
     monkeypatch.chdir(tmp_path)
     (tmp_path / "text.md").write_text("0\n")
     (tmp_path / "jumar.toml").write_text(CONFIGURATION)
-    take, refusals = LoopStore.stage, list[Path]()
+    take, refusals = run_context.take, list[Path]()
 
     def scandir(path: str) -> object:
         refusals.append(Path(path))
         raise OSError(errno.EIO, os.strerror(errno.EIO), path)
 
-    def take_refused(store: LoopStore, number: int, **given: Any) -> Pending:
+    def take_refused(*given: Any, **named: Any) -> Any:
         with pytest.MonkeyPatch.context() as patch:
             if not refusals and (tmp_path / "calls.log").exists():
                 patch.setattr(os, "scandir", scandir)
-            return take(store, number, **given)
+            return take(*given, **named)
 
-    monkeypatch.setattr(LoopStore, "stage", take_refused)
+    monkeypatch.setattr(run_context, "take", take_refused)
     ended = call("run", "--json", check=2)
     assert [tmp_path] == refusals
     assert "Input/output error" in ended.err
