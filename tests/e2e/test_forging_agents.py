@@ -711,7 +711,7 @@ def test_a_snapshot_or_a_tree_deleted_while_it_is_scored_ends_nothing(
     assert found[2]["quality_score"] in {None, 12.0}
 
 
-RUNS = {"full": 500}.get(os.environ.get("JUMAR_SWEEP", ""), 30)
+RUNS = {"full": 500}.get(os.environ.get("JUMAR_SWEEP", ""), 60)
 
 TEST = "import text\nassert text.WORDS < 50\n"
 

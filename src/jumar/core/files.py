@@ -28,6 +28,8 @@ from jumar.errors import ArtifactError, StoreDamagedError, StoreWriteError
 
 _CHUNK = 1 << 20
 _SMALL = 1 << 16
+LARGEST = 1 << 30
+"""Bytes that a file which is read at once may have: many times what the largest manifest or log has."""
 _ZEROS = bytes(_CHUNK)
 _BLOCK = 4096  # of a file system
 _LOCK_POLL = 0.01  # seconds
@@ -437,12 +439,16 @@ def check_names(paths: Iterable[str]) -> None:
 def read_bytes(path: str) -> bytes:
     """Return a regular file's content; errors are ``OSError``. Faster than ``Path.read_bytes`` for ten thousand small files.
 
-    What else lies there is no file of ours, and may never come to an end: a link, a FIFO, a device.
+    What else lies there is no file of ours, and may never come to an end: a link, a FIFO, a device, a file that is larger than
+    :data:`LARGEST`, which a hole makes out of nothing.
     """
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
+        there = os.fstat(fd)
+        if not stat.S_ISREG(there.st_mode):
             raise OSError(errno.EINVAL, "it is no regular file")
+        if there.st_size > LARGEST:
+            raise OSError(errno.EINVAL, f"it has {there.st_size:,} bytes, more than a file of jumar's can have")
         chunk = os.read(fd, _SMALL)
         return chunk if len(chunk) < _SMALL else b"".join([chunk, *read_chunks(fd)])
     finally:

@@ -6,7 +6,7 @@ processes at once do no harm: whoever is second writes the same name again, whol
 here: a reply that is lost is asked again, and a file that a power failure cut off is noticed.
 
 A program that a loop runs can write here too. A reply is taken when it bears this user's mark, or when it was there before any
-such program ran: from an older jumar, another machine, or a cache of CI.
+such program ran: from an older jumar, another machine, or a cache of CI. What such a program has a judge asked bears no mark.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import json
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -31,6 +31,7 @@ from jumar.errors import StoreWriteError
 from jumar.judging.asking.prompt import well_formed
 from jumar.model.protocols import Judge, JudgeReply, JudgeRequest
 from jumar.model.records import Usage
+from jumar.processes.process_tree import environments_above
 
 FORMAT: Final = 1
 _log = logging.getLogger("jumar.judging.expensive")
@@ -69,6 +70,7 @@ class ReplyCache:
         self.directory = Path(directory)
         self._since = time.time_ns() if since is None else since
         self._forged = forged
+        self._marks = not _asked_by_a_program()
         with as_write_error("make the directory of replies", self.directory):
             self.directory.mkdir(parents=True, exist_ok=True)
         self._real = Path(os.path.realpath(directory))  # a link that is put there from now on is not a person's
@@ -101,7 +103,9 @@ class ReplyCache:
         """Keep ``reply``; ``about`` is for people who look into the file. Errors: :class:`jumar.errors.StoreWriteError`."""
         entry = {"format": FORMAT, "key": key, **about, "text": reply.text, "usage": reply.usage.to_json()}
         clean = redacted_json(entry, current().redact, frozenset({"key"}))
-        data = marked(json.dumps(clean, ensure_ascii=True, indent=1).encode(), f"replies/{key}")
+        data = json.dumps(clean, ensure_ascii=True, indent=1).encode()
+        if self._marks:
+            data = marked(data, f"replies/{key}")
         path = self._real / self.path(key).relative_to(self.directory)
         temporary = self._real / temporary_name()
         with as_write_error("keep a reply of the judge in", path):
@@ -122,6 +126,15 @@ class ReplyCache:
             with contextlib.suppress(OSError):
                 return path.stat().st_ctime_ns < self._since
         return whose != "forged"
+
+
+def _asked_by_a_program() -> bool:
+    """Whether a program of a loop asks, which may have put another judge in the place of the one that is named."""
+    return any(b"JUMAR_ITERATION" in environment for environment in (os.environb, *map(_names, environments_above())))
+
+
+def _names(environment: Iterable[bytes]) -> set[bytes]:
+    return {entry.partition(b"=")[0] for entry in environment}
 
 
 def _decoded(entry: dict[str, Any], key: str) -> JudgeReply:

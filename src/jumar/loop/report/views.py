@@ -93,7 +93,7 @@ def _written(path: Path) -> dict[str, Any]:
     """The view as it stands, empty when it is missing or unreadable: then it is made again."""
     try:
         found: object = json.loads(files.content_of(path) or b"")
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 

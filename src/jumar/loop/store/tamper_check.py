@@ -197,11 +197,19 @@ class StoreWatch:
                 return self._planted(path)
             if os.path.lexists(path) and (path.is_symlink() or not path.is_file()):
                 leftovers.remove_any(path)
-            files.make_directory(path.parent)
+            self._own_directory(path.parent)
             files.replace_file(path, before)
         except OSError:
             return Damage(self._shown(path), f"{what} and could not be put back", mended=False)
         return Damage(self._shown(path), what, mended=True)
+
+    def _own_directory(self, directory: Path) -> None:
+        """Make ``directory`` one of the store's own: a link or a file in the place of it, or above it, is moved away."""
+        below = [part for part in (*reversed(directory.parents), directory) if self._paths.directory in part.parents]
+        for there in below:
+            if os.path.lexists(there) and not files.is_directory(there):
+                self._store.quarantine(there)
+        files.make_directory(directory)
 
     def _misplaced(self) -> Iterator[Damage]:
         """Find names that the store did not make, and records that are gone."""

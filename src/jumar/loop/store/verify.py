@@ -100,10 +100,10 @@ class _Check(Findings):
     def artifacts(self, directory: Path, manifest: Manifest) -> bool:
         """Compare a snapshot's files with its manifest: missing, unknown, altered.
 
-        Returns False when the directory is not there, or vanished meanwhile: then there is nothing to say about its files.
+        Returns False when no directory is there, or it vanished meanwhile: then there is nothing to say about its files.
         """
         before = len(self.problems)
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             self._compare(directory, manifest)
         if directory.is_dir():
             return True

@@ -421,8 +421,10 @@ def _spec(lines: Sequence[str]) -> GitIgnoreSpec:
 
 
 def _names_of(path: str, entry: os.DirEntry[str]) -> tuple[str, ...]:
-    """Return the paths by which a file is a module: a link to a directory is a package."""
-    return (f"{path}/__init__.py", f"{path}/index.js") if entry.is_symlink() and entry.is_dir() else (path,)
+    """Return the paths by which a file is a module: a link to a directory is a package, or says which plugins there are."""
+    if not (entry.is_symlink() and entry.is_dir()):
+        return (path,)
+    return tuple(f"{path}/{name}" for name in ("__init__.py", "index.js", "entry_points.txt"))
 
 
 def _after_the_fact(finding: Finding) -> Finding:

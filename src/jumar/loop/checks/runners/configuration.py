@@ -41,6 +41,11 @@ _CONFIGURATION: Final = (
     _Reads("playwright", ("playwright.config.*",)),
     _Reads("cypress", ("cypress.config.*", "cypress.json")),
     _Reads("tap", (".taprc",)),
+    _Reads("npm", (".npmrc",)),
+    _Reads("yarn", (".yarnrc", ".yarnrc.yml")),
+    _Reads("babel", (".babelrc", ".babelrc.*", "babel.config.*")),
+    _Reads("swc", (".swcrc",)),
+    _Reads("bundler", ("**/.bundle/config",)),
     _Reads("c8", (".nycrc", ".nycrc.*", ".c8rc.*")),
     _Reads("bun test", (), ("bunfig.toml",)),
     _Reads("deno test", (), ("deno.json", "deno.jsonc")),
@@ -143,7 +148,7 @@ def stands_in(path: str, deciding: Deciding) -> bool:
     around, _, package = folder.rpartition("/")
     if _matches(_OWN, path):
         return True
-    if name == _ENTRIES and package.endswith(_METADATA):
+    if name == _ENTRIES and package.lower().endswith(_METADATA):
         return around in deciding.folders
     if _matches(_SHARED, path):
         return (around if package.startswith(".") else folder) in deciding.folders

@@ -1,0 +1,120 @@
+"""Agents that have jumar itself vouch for them, and files that are nothing but large or deep: none wins or ends the loop."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+from loops import jumar, jumar_json
+
+from jumar import BestOutputTracker, UsageError
+
+LOOP = """
+[loop]
+id = "l"
+max_iterations = {iterations}
+{more}
+[artifacts]
+include = ["out.txt"]
+[generator]
+command = {command}
+"""
+CHECK = """
+[[checks]]
+name = "good"
+command = "grep -q good out.txt"
+"""
+STORE = ".jumar/loops/l"
+
+
+def begin(act: str, *, iterations: int = 2, more: str = "", then: str = CHECK) -> None:
+    """Write a loop whose generator writes something bad, and does ``act`` in its second iteration."""
+    Path("out.txt").write_text("start\n")
+    program = "import json, os, pathlib, shutil, subprocess\nnumber = os.environ['JUMAR_ITERATION']\n"
+    program += "pathlib.Path('out.txt').write_text(f'bad {number}\\n')\n"
+    Path("../agent.py").write_text(f"{program}if number == '2':\n    {act}\n")
+    command = json.dumps(f"{shlex.quote(sys.executable)} {shlex.quote(str(Path('../agent.py').resolve()))}")
+    Path("jumar.toml").write_text(LOOP.format(command=command, iterations=iterations, more=more) + then)
+
+
+def test_a_tracker_records_into_no_loop_that_jumar_runs():
+    begin("pass")
+    jumar(Path.cwd(), "run", check=10)
+    tracker = BestOutputTracker("l", storage_path=STORE)
+    with pytest.raises(UsageError, match="`jumar run` runs the loop 'l'"):
+        tracker.record_iteration(
+            iteration_number=3, dimensions=dict.fromkeys(tracker.quality_weights, 1.0), artifacts=["out.txt"]
+        )
+    assert 3 == len(tracker.get_all_iterations())
+
+
+def test_what_another_judge_says_at_an_agents_asking_is_not_taken():
+    judge = "import json, sys\njson.load(sys.stdin)\nopen('../asked', 'a').write('x')\nprint(json.dumps({'gestalt': 1}))\n"
+    Path("judge.py").write_text(judge)
+    Path("out.txt").write_text("start\n")
+    false = Path("../false")
+    false.mkdir()
+    (false / "python3").write_text("#!/bin/sh\ncat >/dev/null\necho '{\"gestalt\": 5}'\n")
+    (false / "python3").chmod(0o755)
+    asking = [str(Path(sys.executable).with_name("jumar")), "evaluate", "out.jsonl", "--mode", "expensive"]
+    asking += ["--judge", "command:python3 judge.py", "--cache", ".jumar/replies", "--repeat", "1"]
+    act = f"subprocess.run({asking!r}, env={{**os.environ, 'PATH': {str(false.resolve())!r} + ':' + os.environ['PATH']}})"
+    begin(f"pathlib.Path('out.jsonl').write_text(json.dumps({{'id': 'a', 'text': 'bad 2'}})); {act}")
+    then = """
+[evaluator]
+mode = "expensive"
+items = "out.jsonl"
+judge = "command:python3 judge.py"
+repeat = 1
+[evaluator.dimensions]
+correctness = "gestalt"
+"""
+    text = Path("jumar.toml").read_text().replace(CHECK, then).replace('"out.txt"', '"out.txt", "out.jsonl"')
+    Path("jumar.toml").write_text(text)
+    Path("out.jsonl").write_text(json.dumps({"id": "a", "text": "start"}) + "\n")
+    done = jumar_json(Path.cwd(), "run")
+    assert 0 == done["quality_score"]
+    told = json.loads(Path(STORE, "iterations/iteration-002/metrics.json").read_text())
+    assert "failed" == told["verification_status"]
+    assert "not written by jumar" in json.dumps(told)
+
+
+@pytest.mark.parametrize("path", ["attempts/000002.start.json", "iterations/iteration-001/metrics.json", "loop.json"])
+def test_a_file_that_is_nothing_but_large_is_changed_like_any_other(path: str):
+    place = f"{STORE}/{path}"
+    begin(f"os.unlink({place!r}); os.truncate(os.open({place!r}, os.O_CREAT | os.O_WRONLY), 9 << 40)")
+    done = jumar(Path.cwd(), "run", check=10)
+    assert "the store was written by somebody else" in done.stdout
+    jumar(Path.cwd(), "repair", "l", "-y", check=0)
+    assert 0 == jumar(Path.cwd(), "verify").returncode
+
+
+def test_a_view_that_is_too_deep_to_be_read_is_made_again():
+    begin(f"pathlib.Path({f'{STORE}/best-tracker.json'!r}).write_text('{{\"a\":' * 50_000)")
+    done = jumar(Path.cwd(), "run", check=10)
+    assert "Traceback" not in done.stderr
+    assert 0 == json.loads(Path(STORE, "best-tracker.json").read_text())["current_best"]["quality_score"]
+
+
+def test_nothing_is_written_through_a_link_in_the_place_of_an_iteration():
+    victim = Path("../victim")
+    victim.mkdir()
+    (victim / "manifest.json").write_text("mine\n")
+    place = f"{STORE}/iterations/iteration-000"
+    begin(f"shutil.rmtree({place!r}); os.symlink({str(victim.resolve())!r}, {place!r})")
+    jumar(Path.cwd(), "run", check=10)
+    assert {"manifest.json": "mine\n"} == {path.name: path.read_text() for path in victim.iterdir()}
+
+
+def test_a_snapshot_that_is_no_directory_is_damage_and_no_error():
+    place = f"{STORE}/iterations/iteration-001/artifacts"
+    begin(f"shutil.rmtree({place!r}); os.mkfifo({place!r})")
+    jumar(Path.cwd(), "run", check=10)
+    assert stat.S_ISFIFO(os.lstat(place).st_mode)
+    done = jumar(Path.cwd(), "verify", check=14)
+    assert "Not a directory" not in done.stdout + done.stderr
