@@ -7,6 +7,7 @@ import errno
 import json
 import logging
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from unittest import mock
@@ -216,9 +217,12 @@ class Looking:
 def test_a_call_is_on_the_disk_before_it_is_made(tmp_path: Path) -> None:
     path, on_disk, seen = tmp_path / "calls.jsonl", b"", 0
 
+    reading = threading.Lock()  # syncs of several calls overlap: an earlier reading must not replace a later one
+
     def synced(_: int) -> None:
         nonlocal on_disk
-        on_disk = path.read_bytes()
+        with reading:
+            on_disk = path.read_bytes()
 
     def look(_: JudgeRequest) -> None:
         nonlocal seen

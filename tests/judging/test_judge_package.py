@@ -31,7 +31,8 @@ def test_a_name_that_does_not_exist_is_an_attribute_error():
 def test_the_judge_needs_no_library_until_a_model_is_asked():
     code = (
         "import sys, jumar.judging\n"
-        "for name in jumar.judging.__all__: getattr(jumar.judging, name)\n"
+        "figures = {'RaterAgreement', 'compare_raters'}\n"  # of several raters: numbers, and no judge
+        "for name in {*jumar.judging.__all__} - figures: getattr(jumar.judging, name)\n"
         "from jumar.judging.judges import make_judge; make_judge('mock:')\n"
         "print(' '.join({name.partition('.')[0] for name in sys.modules}))"
     )

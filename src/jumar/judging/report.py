@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jumar.core.rendering.html import inline, row
 from jumar.core.text import escape, number, plural, short_dollars, shortened, signed, wrapped
-from jumar.judging.agreement import Interval
 from jumar.judging.dual import DualEvaluation
 from jumar.judging.gap import GAP_TARGET, QUALITY_TARGET, GapSummary, LargeGap
 from jumar.judging.models import ComponentHealthStatus, Unscored
-from jumar.judging.tracking import Tracking
+
+if TYPE_CHECKING:  # numpy, which the expensive judge does without
+    from jumar.judging.agreement import Interval
+    from jumar.judging.tracking import Tracking
 
 _MOST_GAPS = 5
 _MOST_ADVICE = 3

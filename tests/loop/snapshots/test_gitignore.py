@@ -24,7 +24,7 @@ PATHS = st.lists(st.text("ab.^", min_size=1, max_size=5), min_size=1, max_size=5
 def _counts() -> Iterator[None]:
     yield
     print(f"\npatterns and paths compared: {COUNTS['pairs']:,}, of which {COUNTS['fitted']:,} fitted")
-    assert COUNTS["fitted"] > 300
+    assert not COUNTS["pairs"] or COUNTS["fitted"] > 300  # the property may have run in another process
 
 
 @settings(max_examples=1500, deadline=None)
