@@ -327,8 +327,6 @@ def _executor(request: CheapRequest, setup: bytes) -> Generator[tuple[Executor, 
         with ProcessPoolExecutor(request.jobs, initializer=_remember, initargs=(setup,)) as pool:
             yield pool, 2 * request.jobs, None
         return
-    from jumar.app.evaluate import open_executor
-
     with open_executor(request.executor) as executor:
         if executor is None:
             raise ConfigError("--executor is empty: write threads:N, processes:N or dask://HOST:PORT")
@@ -350,8 +348,6 @@ _setup: list[bytes] = []
 
 def _remember(setup: bytes) -> None:
     """Begin a process: Ctrl-C is for the one that the person started, and ends this one too by closing the pool."""
-    from jumar.app.evaluate import hear_no_interrupt
-
     hear_no_interrupt()
     _setup[:] = [setup]
 

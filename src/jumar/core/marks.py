@@ -65,7 +65,6 @@ def _key_of(_state: str | None, _home: str | None) -> bytes | None:
 
 
 @functools.cache
-@functools.cache
 def _name(key: bytes) -> bytes:
     return hashlib.sha256(b"jumar key " + key).hexdigest()[:12].encode()
 

@@ -12,6 +12,7 @@ database servers do), and one that changed its user. ``docs/design/steps.md`` sa
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import signal
 import time
@@ -137,7 +138,16 @@ def end_strays(nonce: str, *, grace: float = 2.0) -> int:
     return len(Family(nonce).end(grace=grace)[0]) if nonce else 0
 
 
-def environments_above() -> Iterator[list[bytes]]:
+def programs_above() -> Iterator[tuple[str, str]]:
+    """Yield loop and iteration of the programs of loops that this process is, or was started by, the nearest first."""
+    above = ({name: value for name, _, value in (entry.partition(b"=") for entry in each)} for each in _environments_above())
+    for environment in itertools.chain((os.environb,), above):
+        iteration = environment.get(b"JUMAR_ITERATION")
+        if iteration is not None:
+            yield os.fsdecode(environment.get(b"JUMAR_LOOP_ID", b"")), os.fsdecode(iteration)
+
+
+def _environments_above() -> Iterator[list[bytes]]:
     """Yield the environments that this process and those above it were started with, the nearest first."""
     if Path("/proc/self/stat").exists():
         parents, environment = {one.pid: one.parent for one in _from_proc()}, _environment_from_proc

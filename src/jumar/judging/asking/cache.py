@@ -12,12 +12,13 @@ such program ran: from an older jumar, another machine, or a cache of CI. What s
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -31,7 +32,7 @@ from jumar.errors import StoreWriteError
 from jumar.judging.asking.prompt import well_formed
 from jumar.model.protocols import Judge, JudgeReply, JudgeRequest
 from jumar.model.records import Usage
-from jumar.processes.process_tree import environments_above
+from jumar.processes.process_tree import programs_above
 
 FORMAT: Final = 1
 _log = logging.getLogger("jumar.judging.expensive")
@@ -70,7 +71,6 @@ class ReplyCache:
         self.directory = Path(directory)
         self._since = time.time_ns() if since is None else since
         self._forged = forged
-        self._marks = not _asked_by_a_program()
         with as_write_error("make the directory of replies", self.directory):
             self.directory.mkdir(parents=True, exist_ok=True)
         self._real = Path(os.path.realpath(directory))  # a link that is put there from now on is not a person's
@@ -104,7 +104,7 @@ class ReplyCache:
         entry = {"format": FORMAT, "key": key, **about, "text": reply.text, "usage": reply.usage.to_json()}
         clean = redacted_json(entry, current().redact, frozenset({"key"}))
         data = json.dumps(clean, ensure_ascii=True, indent=1).encode()
-        if self._marks:
+        if not self._is_of_a_program:
             data = marked(data, f"replies/{key}")
         path = self._real / self.path(key).relative_to(self.directory)
         temporary = self._real / temporary_name()
@@ -120,21 +120,17 @@ class ReplyCache:
                     temporary.unlink()
                 raise
 
+    @functools.cached_property
+    def _is_of_a_program(self) -> bool:
+        """Whether a program of a loop asks, which may have put another judge in the place of the one that is named."""
+        return any(programs_above())
+
     def _is_taken(self, path: Path, content: bytes, key: str) -> bool:
         whose = origin(content, f"replies/{key}")
         if whose in {"unmarked", "elsewhere"} and content.rstrip().endswith(b"}"):  # what is cut off is damage
             with contextlib.suppress(OSError):
                 return path.stat().st_ctime_ns < self._since
         return whose != "forged"
-
-
-def _asked_by_a_program() -> bool:
-    """Whether a program of a loop asks, which may have put another judge in the place of the one that is named."""
-    return any(b"JUMAR_ITERATION" in environment for environment in (os.environb, *map(_names, environments_above())))
-
-
-def _names(environment: Iterable[bytes]) -> set[bytes]:
-    return {entry.partition(b"=")[0] for entry in environment}
 
 
 def _decoded(entry: dict[str, Any], key: str) -> JudgeReply:

@@ -142,9 +142,7 @@ def compare_raters(raters: Sequence[Rater], *, seed: int = 0) -> RaterAgreement:
     dropped = {item for ids in alone.values() for item in ids}
     ids: list[str] = list(dict.fromkeys(item for rater in raters for item in rater.ratings if item not in dropped))
     table: Table = np.array([[rater.single.get(item, math.nan) for item in ids] for rater in raters], dtype=np.float64)
-    groups: list[str | None] = [
-        next((rater.ratings[item].group for rater in raters if item in rater.ratings), None) for item in ids
-    ]
+    groups = [_first(raters, item).group for item in ids]
     names = [rater.name for rater in raters]
     pairs = tuple(
         _pair(names[first], names[second], table[first], table[second])

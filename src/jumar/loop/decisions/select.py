@@ -6,7 +6,6 @@ One that wiped its environment, left its parents and waits until nothing else of
 
 from __future__ import annotations
 
-import os
 from typing import Any, Literal
 
 from jumar.core.text import escape
@@ -16,7 +15,7 @@ from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.loop_store import LoopStore
 from jumar.model import Decision, IterationView, SelectionCriteria, SelectionResult
 from jumar.model.views import difference, invalid_reason, valid_score
-from jumar.processes.process_tree import Family, environments_above
+from jumar.processes.process_tree import Family, programs_above
 
 
 def record_selection(
@@ -147,12 +146,8 @@ def _usable(store: LoopStore, views: tuple[IterationView, ...], number: int) -> 
 
 def calling_program(loop_id: str) -> str | None:
     """Return which program of the loop this process is, or was started by, as words; None for a person."""
-    above = ({name: value for name, _, value in (entry.partition(b"=") for entry in each)} for each in environments_above())
-    for environment in (os.environb, *above):
-        iteration = environment.get(b"JUMAR_ITERATION")
-        if iteration is not None and environment.get(b"JUMAR_LOOP_ID") == loop_id.encode():
-            return f"a program of iteration {escape(os.fsdecode(iteration))}"
-    return None
+    iteration = next((iteration for loop, iteration in programs_above() if loop == loop_id), None)
+    return None if iteration is None else f"a program of iteration {escape(iteration)}"
 
 
 def running_program(store: LoopReader) -> str | None:
