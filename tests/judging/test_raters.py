@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
 from jumar.errors import ConfigError, ItemError
-from jumar.judging.raters.figures import compare_raters, interval_alpha, weighted_kappa
+from jumar.judging.agreement import weighted_kappa
+from jumar.judging.raters.figures import compare_raters, interval_alpha
 from jumar.judging.raters.ratings import read_raters
 
 N = math.nan

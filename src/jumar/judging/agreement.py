@@ -158,19 +158,28 @@ def kendall(one: Scores, other: Scores) -> float | None:
 
 
 def quadratic_kappa(one: Scores, other: Scores) -> float | None:
-    """Return Cohen's kappa with quadratic weights, of the scores rounded to whole points (halves up).
+    """Return :func:`weighted_kappa` of the scores rounded to whole points (halves up).
 
-    1 - observed / expected squared disagreement, the expected one as if the two were independent (Cohen 1968). None where
-    that is zero:
-    both judges gave one and the same whole score to everything.
+    0 where a judge gave one whole score to everything, None where both gave the same one.
     """
     first, second = np.floor(one + 0.5), np.floor(other + 0.5)
+    kappa = weighted_kappa(first, second)
+    return 0.0 if kappa is None and (first != second).any() else kappa
+
+
+def weighted_kappa(first: Scores, second: Scores) -> float | None:
+    """Return Cohen's kappa of ``(items,)`` scores with quadratic weights, 1 - observed / expected squared difference.
+
+    Cohen 1968; the expected one is as if the two were independent. Of whole points it is the kappa of the table of categories;
+    other scores are their own categories. None where a rater gave one score to everything: whatever was expected of chance is
+    then what was seen.
+    """
+    if _constant(first) or _constant(second):
+        return None
     observed = float(((first - second) ** 2).mean())
     # E(x - y)² of independent x and y, from their means and variances: no table of categories is needed
     expected = float(first.var() + second.var() + (first.mean() - second.mean()) ** 2)
-    if expected == 0:
-        return None
-    return 0.0 if observed == expected or _constant(first) or _constant(second) else 1.0 - observed / expected
+    return 1.0 - observed / expected
 
 
 @cache

@@ -13,6 +13,7 @@ import math
 import os
 import re
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC
 from typing import Any, ClassVar, Final
@@ -124,7 +125,7 @@ class Features:
         return {name: value for name, value in values.items() if value is not None and name not in self.left_out}
 
 
-class ModelJudge:
+class ModelJudge(ABC):
     """A language model that is asked through the ``library`` of its provider; these name their errors alike.
 
     ``optional`` are parameters that not every model takes, with the words of a refusal; ``structured`` is the one that asks for
@@ -154,18 +155,21 @@ class ModelJudge:
         """Parameters that the server refused, and is asked without."""
         return frozenset(self._features.left_out)
 
+    @abstractmethod
     def connect(self) -> Any:
-        raise NotImplementedError
+        """Return a client of the library, without retries of its own."""
 
+    @abstractmethod
     def wanted(self, request: JudgeRequest) -> dict[str, Any]:
         """Return the optional parameters of a question."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def create(self, client: Any, request: JudgeRequest, wanted: dict[str, Any]) -> Any:
-        raise NotImplementedError
+        """Ask once, and return what the server answered."""
 
+    @abstractmethod
     def reply(self, answer: Any) -> JudgeReply:
-        raise NotImplementedError
+        """Return what an answer says, and what it cost."""
 
     async def judge(self, request: JudgeRequest) -> JudgeReply:
         loop = asyncio.get_running_loop()

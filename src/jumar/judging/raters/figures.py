@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jumar.core.record import Record
-from jumar.judging.agreement import Interval, Numbers, Scores, bootstrap, group_numbers, spearman
+from jumar.judging.agreement import Interval, Numbers, Scores, bootstrap, group_numbers, spearman, weighted_kappa
 from jumar.judging.asking.summary import JudgeNoise
 from jumar.judging.raters.ratings import Rater, Rating, left_out
 
@@ -171,18 +171,6 @@ def compare_raters(raters: Sequence[Rater], *, seed: int = 0) -> RaterAgreement:
         scores=tuple(tuple(None if math.isnan(score) else score for score in row) for row in table.tolist()),
         ids=tuple(ids),
     )
-
-
-def weighted_kappa(first: Scores, second: Scores) -> float | None:
-    """Return Cohen's kappa of ``(items,)`` scores with quadratic weights, 1 - observed / expected squared difference.
-
-    Cohen 1968. Of whole points it is the kappa of the table of categories; other scores are their own categories. None where a
-    rater gave one score to everything: whatever was expected of chance is then what was seen.
-    """
-    if np.ptp(first) == 0 or np.ptp(second) == 0:
-        return None
-    expected = float(first.var() + second.var() + (first.mean() - second.mean()) ** 2)
-    return 1.0 - float(((first - second) ** 2).mean()) / expected
 
 
 def interval_alpha(table: Table) -> float | None:

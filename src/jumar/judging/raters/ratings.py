@@ -11,7 +11,6 @@ import statistics
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -206,20 +205,16 @@ def unmatched_text(name: str, ids: Sequence[str]) -> str:
 def _refuse_scales(raters: Sequence[Rater]) -> None:
     """Refuse raters who cannot have meant one scale: one stays within a smaller usual scale, in the lower half of the other."""
     held = [(rater, min(rater.single.values()), max(rater.single.values())) for rater in raters]
-    by_scale = sorted(held, key=lambda entry: _scale_of(entry[1], entry[2]))
-    groups = [list(entries) for _, entries in groupby(by_scale, key=lambda entry: _scale_of(entry[1], entry[2]))]
-    if len(groups) < 2:
-        return
-    (_, low, high), (_, other_low, other_high) = groups[0][0], groups[-1][0]
-    if high <= low or other_high <= other_low or high > other_high / 2:
+    scales = [_scale_of(least, most) for _, least, most in held]
+    (_, low, high), (_, other_low, other_high) = held[scales.index(min(scales))], held[scales.index(max(scales))]
+    if min(scales) == max(scales) or high <= low or other_high <= other_low or high > other_high / 2:
         return
     uses = ", ".join(f"{escape(rater.name)} uses {least:g} to {most:g}" for rater, least, most in held)
-    ways = " ".join(
-        f"--scale {_SCALES[_scale_of(least, most)][0]:g},{_SCALES[_scale_of(least, most)][1]:g}" for _, least, most in held
-    )
+    ways = " ".join("--scale {:g},{:g}".format(*_SCALES[scale]) for scale in scales)
     raise ItemError(f"these are different scales: {uses}. Say what each file's scale is, in their order: {ways}")
 
 
 def _scale_of(low: float, high: float) -> int:
+    """Return which of the usual scales is the smallest that holds both."""
     fitting = (place for place, (least, most) in enumerate(_SCALES) if least <= low and high <= most)
     return next(fitting, len(_SCALES) - 1)

@@ -104,19 +104,20 @@ def _range(interval: Interval | None, times: float = 1, places: int = 2) -> str:
 
 def _rater_lines(raters: Sequence[RaterFigures]) -> list[str]:
     rows = [("rater", "items", "mean", "sd", "range", "against the others", "repeats differ by")]
-    rows += [
-        (
-            cut(escape(rater.name), _NAME),
-            f"{rater.items:,}",
-            number(rater.mean),
-            number(rater.sd),
-            f"{rater.low:g} to {rater.high:g}",
-            "—" if rater.bias is None else signed(rater.bias),
-            "—" if rater.noise is None else number(rater.noise.mean_abs_difference),
-        )
-        for rater in raters
-    ]
+    rows += [(cut(escape(rater.name), _NAME), *_rater_cells(rater)) for rater in raters]
     return _columns(rows)
+
+
+def _rater_cells(rater: RaterFigures) -> tuple[str, str, str, str, str, str]:
+    """Return what a rater's row says behind the name."""
+    return (
+        f"{rater.items:,}",
+        number(rater.mean),
+        number(rater.sd),
+        f"{rater.low:g} to {rater.high:g}",
+        "—" if rater.bias is None else signed(rater.bias),
+        "—" if rater.noise is None else number(rater.noise.mean_abs_difference),
+    )
 
 
 def _pair_lines(pairs: Sequence[Pair]) -> list[str]:
@@ -173,18 +174,7 @@ def render_html(found: RaterAgreement) -> str:
         "rated": f"{plural(found.items, 'item')} in {plural(found.groups, 'group')}",
         "figures": [{"name": _NAMES[name], "value": value, "small": interval} for name, value, interval in _figures(found)],
         "pairs": len(found.pairs),
-        "raters": [
-            {
-                "name": rater.name,
-                "items": rater.items,
-                "mean": number(rater.mean),
-                "sd": number(rater.sd),
-                "range": f"{rater.low:g} to {rater.high:g}",
-                "bias": "—" if rater.bias is None else signed(rater.bias),
-                "noise": "—" if rater.noise is None else number(rater.noise.mean_abs_difference),
-            }
-            for rater in found.raters
-        ],
+        "raters": [{"name": rater.name, "cells": _rater_cells(rater)} for rater in found.raters],
         "plots": [_plot(found, pair) for pair in found.pairs],
         "worst": [
             {
