@@ -38,7 +38,8 @@ def begin(act: str, *, iterations: int = 2, more: str = "", then: str = CHECK) -
     program = "import json, os, pathlib, shutil, subprocess\nnumber = os.environ['JUMAR_ITERATION']\n"
     program += "pathlib.Path('out.txt').write_text(f'bad {number}\\n')\n"
     Path("../agent.py").write_text(f"{program}if number == '2':\n    {act}\n")
-    command = json.dumps(f"{shlex.quote(sys.executable)} {shlex.quote(str(Path('../agent.py').resolve()))}")
+    agent = shlex.quote(str(Path("../agent.py").resolve()))
+    command = json.dumps(f"exec {shlex.quote(sys.executable)} {agent}")  # so that jumar is its parent
     Path("jumar.toml").write_text(LOOP.format(command=command, iterations=iterations, more=more) + then)
 
 
@@ -118,3 +119,19 @@ def test_a_snapshot_that_is_no_directory_is_damage_and_no_error():
     assert stat.S_ISFIFO(os.lstat(place).st_mode)
     done = jumar(Path.cwd(), "verify", check=14)
     assert "Not a directory" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("put_there", ["symlink_to('/usr')", "mkdir()"])
+def test_a_loop_goes_on_without_the_snapshot_of_its_start(put_there: str):
+    begin("pass")
+    start = Path(STORE, "iterations/iteration-000/artifacts")
+    act = f"start = pathlib.Path({str(start)!r}); shutil.rmtree(start); start.{put_there}; os.kill(os.getppid(), 9)"
+    with Path("../agent.py").open("a") as agent:
+        agent.write(f"if not os.path.exists('../once'):\n    open('../once', 'w'); {act}\n")
+    jumar(Path.cwd(), "run", check=-9)
+    jumar(Path.cwd(), "run", check=14)
+    assert 3 > len(jumar_json(Path.cwd(), "verify", "l", check=14)["loops"][0]["problems"])  # nothing behind a link is looked at
+    assert "no snapshot is left to go on from" in jumar(Path.cwd(), "repair", "l", "-y").stdout
+    jumar(Path.cwd(), "run", check=10)
+    jumar(Path.cwd(), "verify", "l")
+    assert [0, 1, 2] == [iteration["iteration_number"] for iteration in jumar_json(Path.cwd(), "show", "l")["iterations"]]

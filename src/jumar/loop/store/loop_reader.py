@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from jumar.core.codec import decode
-from jumar.core.files import names_in, read_store_file
+from jumar.core.files import is_directory, names_in, read_store_file
 from jumar.core.lock import LoopLock
 from jumar.core.text import escape, natural
 from jumar.errors import JumarError, NotFoundError, StoreDamagedError
@@ -234,7 +234,7 @@ class LoopReader:
 
     def has_snapshot(self, number: int) -> bool:
         """Return whether the iteration's artifacts are still there."""
-        return self.artifacts(number).is_dir()
+        return is_directory(self.artifacts(number))
 
     def pending(self) -> Pending | None:
         """Return the snapshot that waits to be scored, the lowest number of several, or None."""

@@ -25,7 +25,15 @@ from jumar.errors import ForgedError, JumarError, StoreDamagedError
 from jumar.loop.snapshots.manifest import Manifest
 from jumar.loop.store.layout import ARTIFACTS, MANIFEST, METRICS, STAGE, iteration_name, iteration_number
 from jumar.loop.store.loop_store import LoopStore
-from jumar.loop.store.reading import ACCEPTED, ACCEPTED_AT, CLEANED, cleaned_iterations, decision_number, read_record
+from jumar.loop.store.reading import (
+    ACCEPTED,
+    ACCEPTED_AT,
+    CLEANED,
+    cleaned_iterations,
+    decision_number,
+    lost_iterations,
+    read_record,
+)
 from jumar.loop.store.trust import place_of
 from jumar.loop.store.verify import NEWER, NOT_OURS, UNLIKE, verify
 from jumar.model.attempts import AttemptEnd, AttemptStart
@@ -104,6 +112,18 @@ class _Round:
             act = partial(self._decide, f"accepted as missing: {paths}", data) if items else int
             items = []
             yield Mending(problem.path, problem.what, "is accepted, and on record", act)
+        if not (found or gone):
+            yield from self._nothing_to_go_on_from()
+
+    def _nothing_to_go_on_from(self) -> Iterator[Mending]:
+        """Set all iterations aside where damage took the last snapshot: the next run begins from the working directory."""
+        store = self._store
+        numbers = store.iteration_numbers()
+        resumable = store.config.get("run") is not None and not store.pending_numbers()
+        if not resumable or not lost_iterations(store.decisions()) or any(map(store.has_snapshot, numbers)):
+            return
+        for number in numbers:
+            yield self._aside(self._paths.iteration(number), "no snapshot is left to go on from")
 
     def _unit(self, place: Path) -> Path:
         """Return what is moved as one: a file of records, the directory of an iteration or of a copy."""

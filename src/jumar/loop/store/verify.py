@@ -100,19 +100,30 @@ class _Check(Findings):
     def artifacts(self, directory: Path, manifest: Manifest) -> bool:
         """Compare a snapshot's files with its manifest: missing, unknown, altered.
 
-        Returns False when no directory is there, or it vanished meanwhile: then there is nothing to say about its files.
+        Returns False when nothing is there, or it vanished meanwhile: then there is nothing to say about its files.
         """
         before = len(self.problems)
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            self._compare(directory, manifest)
-        if directory.is_dir():
+            if files.is_directory(directory):
+                self._compare(directory, manifest)
+        if files.is_directory(directory):
             return True
         del self.problems[before:]
+        if os.path.lexists(directory):
+            self.problem(directory, "is no directory", NOT_OURS)
+            return True
         return False
 
     def _compare(self, directory: Path, manifest: Manifest) -> None:
         missing = {path: detail for path, detail in manifest.entries.items() if detail.kind != "special"}
-        for path, entry in files.walk(directory):
+        folders = {path[: at + 1] for path in manifest.entries for at, letter in enumerate(path) if letter == "/"}
+
+        def is_unknown(folder: str) -> bool:  # told as one, whatever it holds
+            if folder not in folders:
+                self.problem(directory / folder, "is not in the manifest", NOT_OURS)
+            return folder not in folders
+
+        for path, entry in files.walk(directory, prune=is_unknown):
             detail = missing.pop(path, None)
             place = directory / path
             if detail is None:
