@@ -107,7 +107,7 @@ def test_options_are_laid_over_the_file(tmp_path: Path):
     load(tmp_path, "[budget]\nmax_cost_usd = 1\nmax_tokens = 5\n[stop]\nmax_seconds = 9\n")
     merged, _ = configured(options(config=tmp_path, max_cost=2.5, max_seconds=60.0))
     assert (merged.budget.max_cost_usd, merged.budget.max_tokens, merged.budget.max_seconds) == (2.5, 5, 60.0)
-    assert merged.stop.max_seconds is None
+    assert merged.stop_rules().max_seconds is None
     alone, path = configured({"checks": ["true"], "max_tokens": 7, "max_cost": 0.0}, ["true"])
     assert path is None
     assert alone.budget.limits() == Budget(max_tokens=7, max_cost_usd=0.0)

@@ -26,7 +26,7 @@ TABLES = {
     "[hooks]": tables.HooksConfig,
     "[telemetry]": tables.TelemetryConfig,
     "[override]": config.OverrideConfig,
-    "[memory]": config.MemoryConfig,
+    "[memory]": tables.MemoryConfig,
     "[evaluator]": evaluator.EvaluatorConfig,
     "[redact]": tables.RedactConfig,
 }

@@ -129,8 +129,8 @@ def test_every_alternative_can_be_written_and_read(name: str, fresh_place: Path)
 
 
 def test_every_strategy_but_the_promised_recall_is_tried():
-    assert {*STRATEGIES} - {"conformal"} == {*SIMPLEST_FIRST}
-    assert {*SIMPLEST_FIRST} == {one.strategy.name for one in tune(clear(5), resamples=10).alternatives}
+    assert {*STRATEGIES} - {"conformal"} == {one.strategy.name for one in tune(clear(5), resamples=10).alternatives}
+    assert {*SIMPLEST_FIRST} <= {*STRATEGIES}
     for name in {*SIMPLEST_FIRST} - {"expected_f1"}:
         candidates = space(name, clear(5), max_k=20, scale="similarity")
         assert candidates[0].params() == type(candidates[0])().params()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from jumar.learning.calls import AnyPath, Asking, judge_config, named_fields
 
 if TYPE_CHECKING:
+    from jumar.app.config.config import RunOptions
     from jumar.app.evaluate import CheapEvaluation
     from jumar.app.run_cases import CasesResult
     from jumar.cases.records import CaseListener
@@ -16,48 +17,6 @@ if TYPE_CHECKING:
     from jumar.loop.engine.outcome import LoopOutcome
     from jumar.loop.events.events import Listener
     from jumar.processes.control import StopSwitch
-
-
-class RunOptions(TypedDict, total=False):
-    """Options of ``jumar run`` as keywords; what is left out is as the configuration says. Dollars, seconds, scores 0 to 100."""
-
-    max_iterations: int
-    max_cost: float
-    reserve_cost: float
-    max_tokens: int
-    max_seconds: float
-    include: Sequence[str]
-    exclude: Sequence[str]
-    target: float
-    keep_going: bool
-    threshold: float
-    mode: Literal["highest_quality", "highest_quality_verified", "most_recent_above_threshold"]
-    isolation: Literal["none", "copy", "worktree", "sandbox"]
-    candidates: int
-    workers: int
-    protect: Sequence[str]
-    continue_from: Literal["previous", "best"]
-    timeout: float
-    environment: Sequence[str]
-    loop_id: str
-    new: bool
-    resume: Literal["auto", "never", "require"]
-    allow_broken_start: bool
-    accept_size: bool
-    accept_changes: bool
-
-
-_LISTS: Final[tuple[Literal["include", "exclude", "protect", "environment"], ...]] = (
-    "include",
-    "exclude",
-    "protect",
-    "environment",
-)
-_NOT_GIVEN: Final[Mapping[str, Any]] = {
-    **dict.fromkeys(RunOptions.__annotations__),
-    **dict.fromkeys(("keep_going", "new", "allow_broken_start", "accept_size", "accept_changes"), False),
-    "resume": "auto",
-}
 
 
 def run(
@@ -85,15 +44,17 @@ def run(
     :class:`jumar.errors.LockedError` while another process runs the loop. That nothing was good enough is no error: see
     ``selection``, ``gate_met`` and ``exit_code`` of the result.
     """
+    from jumar.app.config.config import OPTIONS_NOT_GIVEN
     from jumar.app.run.request import request_of
     from jumar.app.run.run import run as run_request
 
-    _refuse_unknown(options, RunOptions.__annotations__)
-    tuples = {name: tuple(options.get(name, ())) for name in _LISTS}
+    _refuse_unknown(options, OPTIONS_NOT_GIVEN)
     given: dict[str, Any] = {
-        **_NOT_GIVEN,
-        **options,
-        **tuples,
+        **OPTIONS_NOT_GIVEN,
+        **{
+            name: value if isinstance(value, str) or not isinstance(value, Sequence) else (*value,)
+            for name, value in options.items()
+        },
         "config": None if config is None else Path(config),
         "agent": agent,
         "objective": objective,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
+import sys
 import threading
 from collections.abc import Generator, Iterable
 from pathlib import Path
@@ -123,3 +125,31 @@ def last_beat(path: Path) -> float | None:
     except (OSError, ValueError, StoreWriteError, UnreadableFileError):
         return None
     return seconds if 0 <= seconds < float("inf") else None
+
+
+@contextlib.contextmanager
+def signals_handled(switch: StopSwitch, *, quiet: bool) -> Generator[None]:
+    """Ctrl-C once: finish this step; twice: stop now. SIGTERM and SIGHUP: stop now.
+
+    A signal that is ignored already stays so: who started jumar asked for that, as ``nohup`` does.
+    """
+
+    def on_interrupt(_number: int, _frame: object) -> None:
+        if switch.requested:
+            switch.now()
+            return
+        switch.finish()
+        if not quiet:
+            sys.stderr.write("\nfinishing this step; press Ctrl-C again to stop now\n")
+
+    def on_terminate(_number: int, _frame: object) -> None:
+        switch.now("terminated")
+
+    handlers = {signal.SIGINT: on_interrupt, signal.SIGTERM: on_terminate, signal.SIGHUP: on_terminate}
+    heard = {number: handler for number, handler in handlers.items() if signal.getsignal(number) != signal.SIG_IGN}
+    previous = {number: signal.signal(number, handler) for number, handler in heard.items()}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)

@@ -13,7 +13,8 @@ import pytest
 from loops import jumar, jumar_json, write_loop
 from prompted import render_feedback, render_prompt
 
-from jumar.app.config.config import MemoryConfig, parse_config
+from jumar.app.config.config import parse_config
+from jumar.app.config.tables import MemoryConfig
 from jumar.app.run.parts import NoteMemory, build_memory, embed_words
 from jumar.errors import ConfigError
 from jumar.loop.generators.memory import Note, Notebook, question

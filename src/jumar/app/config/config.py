@@ -5,19 +5,21 @@ Only the shape is checked here. What the values mean lives with the rooms that u
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Optional, Self, TypedDict, cast, get_args, get_type_hints
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, create_model, field_validator, model_validator
 
 from jumar.app.config.evaluator import EvaluatorConfig, JudgeOptions, check_judge_scorer
 from jumar.app.config.tables import (
     BudgetConfig,
     Command,
     Count,
+    Flag,
     HooksConfig,
+    MemoryConfig,
     NoiseConfig,
     Option,
     PlaceConfig,
@@ -33,17 +35,77 @@ from jumar.app.config.tables import (
 from jumar.core.toml import parse_model, read_toml
 from jumar.errors import ConfigError
 from jumar.loop.ranking.stopping import DEFAULT_TRENDS, SMALLEST_WINDOW
+from jumar.loop.settings import ContinueFrom, Isolation
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.model.budget.pricing import DEFAULT_MAX_ITERATIONS
 from jumar.model.checks import Known
-from jumar.model.selection import SelectionCriteria, StopRules, TrendRule
-
-if TYPE_CHECKING:
-    from jumar.topk.config import RetrievalConfig
+from jumar.model.selection import Mode, SelectionCriteria, StopRules, TrendRule
 
 _MEGABYTE = 1_000_000
 Megabytes = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Score = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
+
+
+class RunOptions(TypedDict, total=False):
+    """Options of ``jumar run`` as keywords; what is left out is as the configuration says. Dollars, seconds, scores 0 to 100."""
+
+    max_iterations: Annotated[int, Flag(typed=("-n", "--max-iterations"), least=1, help="Iterations at most (default 10).")]
+    max_cost: Annotated[float, Flag(metavar="USD", least=0, help="Dollars at most, over all resumes.")]
+    reserve_cost: Annotated[float, Flag(metavar="USD", least=0, help="What an iteration that reports no cost is charged.")]
+    max_tokens: Annotated[int, Flag(metavar="N", least=0, help="Tokens at most, over all resumes.")]
+    max_seconds: Annotated[float, Flag(metavar="S", least=0, above=True, help="Time of all iterations at most.")]
+    include: Annotated[
+        Sequence[str], Flag(metavar="GLOB", help="What to keep of the directory, in gitignore syntax; repeatable.")
+    ]
+    exclude: Annotated[Sequence[str], Flag(metavar="GLOB", help="What to leave out; repeatable.")]
+    target: Annotated[
+        float,
+        Flag(
+            metavar="SCORE",
+            least=0,
+            most=100,
+            help="End at this score; with scorers only if no check fails. Default: 100 without scorers.",
+        ),
+    ]
+    keep_going: Annotated[bool, Flag(help="Don't end where every check passes.")]
+    threshold: Annotated[float, Flag(least=0, most=100, help="The score required for exit code 0.")]
+    mode: Annotated[Mode, Flag(help="How the best iteration is selected.")]
+    isolation: Annotated[Isolation, Flag(help="Work in place, or elsewhere.")]
+    candidates: Annotated[int, Flag(least=1, most=64, help="Iterations made side by side; the next ones start from the best.")]
+    workers: Annotated[int, Flag(least=1, help="How many of them run at once.")]
+    protect: Annotated[Sequence[str], Flag(metavar="GLOB", help="What checks need as it was at the start; repeatable.")]
+    continue_from: Annotated[ContinueFrom, Flag(help="What the next iteration starts from.")]
+    timeout: Annotated[float, Flag(metavar="SECONDS", least=0, above=True, help="For one run of the generator.")]
+    environment: Annotated[
+        Sequence[str], Flag(typed=("--env",), metavar="NAME", help="Let the programs see this variable; repeatable.")
+    ]
+    loop_id: Annotated[str, Flag(typed=("--id",), help="The loop's name.")]
+    new: Annotated[bool, Flag(help="Start a new loop even if there is one to resume.")]
+    resume: Annotated[
+        Literal["auto", "never", "require"],
+        Flag(help="Resume a loop that is there, or insist that there is none, or one."),
+    ]
+    allow_broken_start: Annotated[bool, Flag(help="Run although a check or scorer cannot judge the start.")]
+    accept_size: Annotated[bool, Flag(help="Keep all of a directory of over 1 GB or 50,000 files.")]
+    accept_changes: Annotated[bool, Flag(help="Resume although the configuration has changed.")]
+
+
+def run_flags() -> Iterator[tuple[str, Any, Flag]]:
+    """Yield the keywords of :class:`RunOptions` with the type and the option of each."""
+    for name, hint in get_type_hints(RunOptions, include_extras=True).items():
+        kind, flag = get_args(hint)
+        yield name, kind, flag
+
+
+def _when_not_given(kind: Any) -> Any:
+    return False if kind is bool else () if kind == Sequence[str] else None
+
+
+OPTIONS_NOT_GIVEN: Final[Mapping[str, Any]] = {
+    **{name: _when_not_given(kind) for name, kind, _ in run_flags()},
+    "resume": "auto",
+}
+"""What stands for an option that nobody gives."""
 
 
 class LoopConfig(PlaceConfig):
@@ -53,7 +115,7 @@ class LoopConfig(PlaceConfig):
     objective: str = ""
     objective_file: str | None = None
     max_iterations: Count | None = None
-    continue_from: Annotated[Literal["previous", "best"], Option("continue_from")] = "best"
+    continue_from: Annotated[ContinueFrom, Option("continue_from")] = "best"
     apply: Literal["auto", "never"] | None = None
     workdir: str = "."
     env: Annotated[list[str], Option("environment")] = Field(default_factory=list[str])
@@ -180,9 +242,7 @@ class HoldoutConfig(Section):
 class SelectionConfig(Section):
     """``[selection]``: which iteration is selected. Without a threshold there is no gate."""
 
-    mode: Annotated[Literal["highest_quality", "highest_quality_verified", "most_recent_above_threshold"], Option("mode")] = (
-        "highest_quality_verified"
-    )
+    mode: Annotated[Mode, Option("mode")] = "highest_quality_verified"
     threshold: Annotated[Score | None, Option("threshold")] = None
     require_verification: bool = True
 
@@ -213,21 +273,17 @@ def _trend(value: Trend, default: TrendRule) -> TrendRule | None:
     )
 
 
-class StopConfig(Section):
-    """``[stop]``: when the loop ends. A trend rule is ``true``, a number of steps, or ``{window, delta}``."""
+class StopKeys(Section):
+    """``[stop]``: when the loop ends. A trend rule is ``true``, a number of steps, or ``{window, delta}``.
+
+    These are the keys that say more than a rule; the others are made from :class:`jumar.model.selection.StopRules`.
+    """
 
     target: Annotated[Score | None, Option("target")] = None
     keep_going: Annotated[bool, Field(strict=True)] = False
     max_iterations: Count | None = None
-    max_seconds: Seconds | None = None
-    diminishing_returns: Trend = None
-    plateau: Trend = None
-    decline: Trend = None
-    oscillation: Trend = None
-    consecutive_failures: Count = 3
-    converged: Annotated[bool, Field(strict=True)] = False
 
-    @field_validator(*SMALLEST_WINDOW)
+    @field_validator(*SMALLEST_WINDOW, check_fields=False)
     @classmethod
     def _wide_enough(cls, value: Trend, info: ValidationInfo) -> Trend:
         smallest = SMALLEST_WINDOW[str(info.field_name)]
@@ -241,7 +297,7 @@ class StopConfig(Section):
 
         Where there is such a default, the checks make the score: a target that is set asks for the score alone.
         """
-        own = {field.name: getattr(self, field.name) for field in fields(StopRules) if field.name in StopConfig.model_fields}
+        own: dict[str, Any] = {name: getattr(self, name) for name in _RULE_KEYS}
         rules: dict[str, Any] = {
             **own,
             **{name: _trend(own[name], default) for name, default in DEFAULT_TRENDS.items()},
@@ -252,50 +308,22 @@ class StopConfig(Section):
         return StopRules(**rules)
 
 
-class MemoryConfig(Section):
-    """``[memory]``: whether the prompt carries what fits of earlier reflections, and how they are found."""
-
-    enabled: bool = False
-    embedder: str = "words"
-    loops: Literal["this", "all"] = "all"
-    max_k: Count = 8
-    min_k: Annotated[int, Field(ge=0, strict=True)] = 0
-    candidate_k: Count = 50
-    selection: dict[str, Any] = Field(default_factory=dict)
-
-    @field_validator("embedder")
-    @classmethod
-    def _words_or_a_function(cls, value: str) -> str:
-        if value != "words" and not re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", value):
-            raise ValueError("give 'words', or 'module:function' that takes a list of texts and returns their vectors")
-        return value
-
-    @field_validator("selection")
-    @classmethod
-    def _a_strategy(cls, value: dict[str, Any]) -> dict[str, Any]:
-        if value:
-            from jumar.topk.settings import check_selection
-
-            check_selection({"strategy": "otsu", **value})
-        return value
-
-    @model_validator(mode="after")
-    def _limits(self) -> Self:
-        if self.min_k > min(self.max_k, self.candidate_k):
-            raise ValueError(
-                f"min_k is {self.min_k}: at most max_k and candidate_k are kept, so give the smaller of both or less"
-            )
-        return self
-
-    def retrieval(self) -> RetrievalConfig:
-        """Return the settings of the pipeline. Without a selection: the natural break among scores of 0.15 and more."""
-        from jumar.topk.config import RetrievalConfig
-        from jumar.topk.settings import check_selection
-
-        selection = {"strategy": "otsu", **self.selection} if self.selection else {"strategy": "otsu", "min_score": 0.15}
-        return RetrievalConfig(
-            max_k=self.max_k, min_k=self.min_k, candidate_k=self.candidate_k, memory_selection=check_selection(selection)
-        )
+_KINDS: Final[Mapping[object, Any]] = {
+    TrendRule | None: Trend,
+    bool: Annotated[bool, Field(strict=True)],
+    int: Count,
+    int | None: Optional[Count],  # noqa: UP045 - at run time
+    float | None: Optional[Seconds],  # noqa: UP045 - at run time
+}
+_RULE_KEYS: Final[Mapping[str, Any]] = {
+    rule.name: (_KINDS[get_type_hints(StopRules)[rule.name]], rule.default)
+    for rule in fields(StopRules)
+    if rule.name not in {*StopKeys.model_fields, "target_unverified"}
+}
+if TYPE_CHECKING:
+    StopConfig = StopKeys
+else:
+    StopConfig = create_model("StopConfig", __base__=StopKeys, __doc__=StopKeys.__doc__, **_RULE_KEYS)
 
 
 class OverrideConfig(Section):
@@ -355,14 +383,15 @@ class JumarConfig(Section):
     def _one_limit(self) -> Self:
         if self.loop.max_iterations is not None and self.stop.max_iterations is not None:
             raise ValueError("[loop] max_iterations and [stop] max_iterations are one limit; keep one")
-        check_one_time_limit(self.budget, self.stop.max_seconds)
+        rules = self.stop.rules(self.max_iterations)
+        check_one_time_limit(self.budget, rules.max_seconds)
         target, threshold = self.stop.target, self.selection.threshold
         if target is not None and threshold is not None and target < threshold:
             raise ValueError(
                 f"[stop] target = {target:g} (--target) would end the loop below the score required for exit code 0, [selection] "
                 f"threshold = {threshold:g} (--threshold): raise the target to {threshold:g}, or lower the threshold"
             )
-        if self.stop.converged and not any(judge.learns for judge in self.judges()):
+        if rules.converged and not any(judge.learns for judge in self.judges()):
             raise ValueError(
                 "[stop] converged needs a cheap judge that learns: [evaluator] with mode = 'dual', and learn not false"
             )

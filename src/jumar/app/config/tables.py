@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
@@ -27,6 +28,8 @@ from jumar.model.selection import NoiseRules
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
+
+    from jumar.topk.config import RetrievalConfig
 
 
 Command = str | Annotated[list[str], Field(min_length=1)]
@@ -50,6 +53,21 @@ class Option(NamedTuple):
 def option_of(key: FieldInfo) -> str | None:
     """Return the name of the option that sets ``key``; None where there is none."""
     return next((each.name for each in key.metadata if isinstance(each, Option)), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flag:
+    """How a keyword of ``jumar.run`` is typed on the command line, where that is not its name; and its line of help.
+
+    A number is from ``least`` to ``most``, without ``least`` itself where it is ``above``.
+    """
+
+    help: str
+    typed: tuple[str, ...] = ()
+    metavar: str | None = None
+    least: float | None = None
+    most: float | None = None
+    above: bool = False
 
 
 class PlaceConfig(Section):
@@ -236,6 +254,52 @@ Count = Annotated[int, Field(ge=1, strict=True)]
 Tokens = Annotated[int, Field(ge=0, strict=True)]
 Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False, strict=True)]
 _StrictSeconds = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
+
+
+class MemoryConfig(Section):
+    """``[memory]``: whether the prompt carries what fits of earlier reflections, and how they are found."""
+
+    enabled: bool = False
+    embedder: str = "words"
+    loops: Literal["this", "all"] = "all"
+    max_k: Count = 8
+    min_k: Annotated[int, Field(ge=0, strict=True)] = 0
+    candidate_k: Count = 50
+    selection: dict[str, Any] = Field(default_factory=dict)
+
+    @field_validator("embedder")
+    @classmethod
+    def _words_or_a_function(cls, value: str) -> str:
+        if value != "words" and not re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", value):
+            raise ValueError("give 'words', or 'module:function' that takes a list of texts and returns their vectors")
+        return value
+
+    @field_validator("selection")
+    @classmethod
+    def _a_strategy(cls, value: dict[str, Any]) -> dict[str, Any]:
+        if value:
+            from jumar.topk.settings import check_selection
+
+            check_selection({"strategy": "otsu", **value})
+        return value
+
+    @model_validator(mode="after")
+    def _limits(self) -> Self:
+        if self.min_k > min(self.max_k, self.candidate_k):
+            raise ValueError(
+                f"min_k is {self.min_k}: at most max_k and candidate_k are kept, so give the smaller of both or less"
+            )
+        return self
+
+    def retrieval(self) -> RetrievalConfig:
+        """Return the settings of the pipeline. Without a selection: the natural break among scores of 0.15 and more."""
+        from jumar.topk.config import RetrievalConfig
+        from jumar.topk.settings import check_selection
+
+        selection = {"strategy": "otsu", **self.selection} if self.selection else {"strategy": "otsu", "min_score": 0.15}
+        return RetrievalConfig(
+            max_k=self.max_k, min_k=self.min_k, candidate_k=self.candidate_k, memory_selection=check_selection(selection)
+        )
 
 
 class PriceConfig(Section):

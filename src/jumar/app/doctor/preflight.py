@@ -352,7 +352,7 @@ def not_found_by_passes(path: str) -> str:
 def limit_rows(config: JumarConfig) -> Iterator[Row]:
     """Warn of a generator that may spend what it likes. A Python function is the person's own code and not warned of."""
     budget, generator = config.budget, config.generator
-    limits = (budget.max_cost_usd, budget.max_tokens, budget.max_seconds, config.stop.max_seconds)
+    limits = (budget.max_cost_usd, budget.max_tokens, budget.max_seconds, config.stop_rules().max_seconds)
     if generator.command is None or any(limit is not None for limit in limits):
         return
     most = f"only max_iterations ends it: {config.max_iterations} iterations of up to {duration(generator.timeout)}"

@@ -13,8 +13,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from jumar.app.config.config import JumarConfig, MemoryConfig, ScorerConfig, ValidatorConfig
-from jumar.app.config.tables import load_function, load_prices
+from jumar.app.config.config import JumarConfig, ScorerConfig, ValidatorConfig
+from jumar.app.config.tables import MemoryConfig, load_function, load_prices
 from jumar.app.evaluator.evaluator import Evaluators, Place
 from jumar.errors import ConfigError
 from jumar.loop.checks.validators import CommandValidator, PythonValidator

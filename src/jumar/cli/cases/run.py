@@ -12,7 +12,6 @@ import click
 
 from jumar.cases.records import CarriedFrom, CaseEnded, CaseEvent, CaseIteration, CaseNotice, CaseStarted, IterationMade
 from jumar.cli.common import DecimalRange, json_option, print_json, quiet_option, room, writable
-from jumar.cli.loop.run import signals_handled
 from jumar.core.text import escape, escape_block, plural, wrapped
 from jumar.errors import ConfigError
 
@@ -89,7 +88,7 @@ class _Assignments(click.ParamType[Any]):
 def run_command(**given: Any) -> int:
     """Run all cases of CONFIG (default: cases.toml) in order; the best iteration of each is carried into the next."""
     from jumar.app.run_cases import chain_of, run_cases
-    from jumar.processes.control import StopSwitch
+    from jumar.processes.control import StopSwitch, signals_handled
 
     settings = chain_of(_request(given))
     stream = None if given["quiet"] else (sys.stderr if given["as_json"] else sys.stdout)

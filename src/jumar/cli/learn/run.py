@@ -10,11 +10,10 @@ import click
 
 from jumar.cli.common import DecimalRange, json_option, print_json, quiet_option, warned
 from jumar.cli.judging.judged import judge_config, judge_options
-from jumar.cli.loop.run import signals_handled
 from jumar.errors import ConfigError
 from jumar.learning.material import Profile
 from jumar.learning.run.request import LearnRequest, ProposerName
-from jumar.processes.control import StopSwitch
+from jumar.processes.control import StopSwitch, signals_handled
 
 _EPILOG = """\b
 Examples:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import re
-import signal
 import sys
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
+from jumar.app.config.config import OPTIONS_NOT_GIVEN, run_flags
 from jumar.app.doctor.agents import AGENTS
 from jumar.cli.common import DecimalRange, json_option, print_error, print_json, print_line, print_text, quiet_option
 from jumar.cli.terminal.display import agent_name, choose_display
@@ -22,7 +21,7 @@ from jumar.core.rendering.figures import UNKNOWN, dollars
 from jumar.core.text import escape, plural
 from jumar.loop.engine.outcome import LoopOutcome
 from jumar.model.budget.estimate import Range
-from jumar.processes.control import StopSwitch
+from jumar.processes.control import StopSwitch, signals_handled
 
 if TYPE_CHECKING:
     from jumar.app.run.request import RunRequest
@@ -66,18 +65,29 @@ class RunCommand(click.Command):
         return [*super().collect_usage_pieces(ctx), "[-- COMMAND...]"]
 
 
+def _run_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Give ``command`` the options that are keywords of ``jumar.run``, in their order."""
+    for name, kind, flag in reversed([*run_flags()]):
+        typed = flag.typed or (f"--{name.replace('_', '-')}",)
+        option = functools.partial(click.option, *typed, name, metavar=flag.metavar, help=flag.help)
+        if kind is bool:
+            command = option(is_flag=True)(command)
+        elif kind == Sequence[str]:
+            command = option(multiple=True)(command)
+        elif kind in {int, float}:
+            ranged: Any = click.IntRange if kind is int else DecimalRange
+            command = option(type=ranged(flag.least, flag.most, min_open=flag.above))(command)
+        else:
+            choices = get_args(kind)
+            default = {"default": OPTIONS_NOT_GIVEN[name], "show_default": True} if OPTIONS_NOT_GIVEN[name] else {}
+            command = option(type=click.Choice(choices) if choices else str, **default)(command)
+    return command
+
+
 @click.command("run", cls=RunCommand, epilog=_EPILOG)
 @click.argument("config", required=False, type=click.Path(path_type=Path))
 @click.option("--agent", metavar="NAME|CMD", help=f"{_AGENTS}, or a shell command that reads its prompt from stdin.")
 @click.option("-p", "--prompt", "--objective", "objective", metavar="TEXT|@FILE", help="The objective: what is to be done.")
-@click.option("-n", "--max-iterations", type=click.IntRange(min=1), help="Iterations at most (default 10).")
-@click.option("--max-cost", type=DecimalRange(min=0), metavar="USD", help="Dollars at most, over all resumes.")
-@click.option(
-    "--reserve-cost", type=DecimalRange(min=0), metavar="USD", help="What an iteration that reports no cost is charged."
-)
-@click.option("--max-tokens", type=click.IntRange(min=0), metavar="N", help="Tokens at most, over all resumes.")
-@click.option("--max-seconds", type=DecimalRange(min=0, min_open=True), metavar="S", help="Time of all iterations at most.")
-@click.option("--estimate", is_flag=True, help="Say how many iterations the budget buys; runs and pays nothing.")
 @click.option("--check", "checks", multiple=True, metavar="CMD", help="A shell command that must pass; may be repeated.")
 @click.option(
     "--score",
@@ -86,41 +96,9 @@ class RunCommand(click.Command):
     metavar="[DIMENSION=]CMD",
     help="A shell command that prints how good it is, 0 to 1; may be repeated. Checks then only verify.",
 )
-@click.option("--include", multiple=True, metavar="GLOB", help="What to keep of the directory, in gitignore syntax; repeatable.")
-@click.option("--exclude", multiple=True, metavar="GLOB", help="What to leave out; repeatable.")
-@click.option(
-    "--target",
-    type=DecimalRange(0, 100),
-    metavar="SCORE",
-    help="End at this score; with scorers only if no check fails. Default: 100 without scorers.",
-)
-@click.option("--keep-going", is_flag=True, help="Don't end where every check passes.")
-@click.option("--threshold", type=DecimalRange(0, 100), help="The score required for exit code 0.")
-@click.option(
-    "--mode",
-    type=click.Choice(["highest_quality", "highest_quality_verified", "most_recent_above_threshold"]),
-    help="How the best iteration is selected.",
-)
-@click.option("--isolation", type=click.Choice(["none", "copy", "worktree", "sandbox"]), help="Work in place, or elsewhere.")
-@click.option("--candidates", type=click.IntRange(1, 64), help="Iterations made side by side; the next ones start from the best.")
-@click.option("--workers", type=click.IntRange(min=1), help="How many of them run at once.")
-@click.option("--protect", multiple=True, metavar="GLOB", help="What checks need as it was at the start; repeatable.")
-@click.option("--continue-from", type=click.Choice(["previous", "best"]), help="What the next iteration starts from.")
-@click.option("--timeout", type=DecimalRange(min=0, min_open=True), metavar="SECONDS", help="For one run of the generator.")
-@click.option("--env", "environment", multiple=True, metavar="NAME", help="Let the programs see this variable; repeatable.")
-@click.option("--id", "loop_id", help="The loop's name.")
-@click.option("--new", is_flag=True, help="Start a new loop even if there is one to resume.")
-@click.option(
-    "--resume",
-    type=click.Choice(["auto", "never", "require"]),
-    default="auto",
-    show_default=True,
-    help="Resume a loop that is there, or insist that there is none, or one.",
-)
+@_run_options
+@click.option("--estimate", is_flag=True, help="Say how many iterations the budget buys; runs and pays nothing.")
 @click.option("--no-input", is_flag=True, help="Non-interactive mode: plain lines and no question, also on a terminal.")
-@click.option("--allow-broken-start", is_flag=True, help="Run although a check or scorer cannot judge the start.")
-@click.option("--accept-size", is_flag=True, help="Keep all of a directory of over 1 GB or 50,000 files.")
-@click.option("--accept-changes", is_flag=True, help="Resume although the configuration has changed.")
 @click.option(
     "--root",
     type=click.Path(path_type=Path, file_okay=False),
@@ -207,34 +185,6 @@ def _say_finished(outcome: LoopOutcome) -> None:
         f"loop '{outcome.loop_id}' has ended ({outcome.stop.detail}); nothing was run. "
         f"Start another one with --new, or resume it {way_to_resume(outcome.stop.reason)}."
     )
-
-
-@contextlib.contextmanager
-def signals_handled(switch: StopSwitch, *, quiet: bool) -> Generator[None]:
-    """Ctrl-C once: finish this step; twice: stop now. SIGTERM and SIGHUP: stop now.
-
-    A signal that is ignored already stays so: who started jumar asked for that, as ``nohup`` does.
-    """
-
-    def on_interrupt(_number: int, _frame: object) -> None:
-        if switch.requested:
-            switch.now()
-            return
-        switch.finish()
-        if not quiet:
-            sys.stderr.write("\nfinishing this step; press Ctrl-C again to stop now\n")
-
-    def on_terminate(_number: int, _frame: object) -> None:
-        switch.now("terminated")
-
-    handlers = {signal.SIGINT: on_interrupt, signal.SIGTERM: on_terminate, signal.SIGHUP: on_terminate}
-    heard = {number: handler for number, handler in handlers.items() if signal.getsignal(number) != signal.SIG_IGN}
-    previous = {number: signal.signal(number, handler) for number, handler in heard.items()}
-    try:
-        yield
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
 
 
 # -------------------------------------------------------------------------------------------------------- the estimate

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from importlib import import_module
@@ -15,35 +16,24 @@ from jumar.topk.contract import shown
 DEFAULT_STRATEGY: Final = "entropy_normalized"
 """What chooses where nobody names a strategy: the best of them without labels on the public runs of docs/topk."""
 
-_CLASSES: Final[Mapping[str, str]] = {
-    "adaptive_k": "AdaptiveKSelectionStrategy",
-    "clustering": "ClusterSelectionStrategy",
-    "conformal": "ConformalSelectionStrategy",
-    "elbow": "ElbowSelectionStrategy",
-    "entropy": "EntropySelectionStrategy",
-    "entropy_normalized": "NormalizedEntropySelectionStrategy",
-    "expected_f1": "ExpectedF1SelectionStrategy",
-    "fixed_k": "FixedKSelectionStrategy",
-    "largest_gap": "LargestGapSelectionStrategy",
-    "otsu": "OtsuSelectionStrategy",
-    "ratio_to_top": "RatioToTopSelectionStrategy",
-    "score_threshold": "ScoreThresholdSelectionStrategy",
-}
-"""Class by name. The module in ``strategies/`` is called as the strategy; settings are made from the class."""
+_NAMES: Final = tuple(sorted(module.name for module in pkgutil.iter_modules(__path__)))
+"""Every module here is a strategy, called as its module; settings are made from the class."""
 
 
 class _Strategies(Mapping[str, type[SelectionStrategy]]):
     """The classes by their names, each loaded when it is asked for."""
 
     def __getitem__(self, name: str) -> type[SelectionStrategy]:
-        class_name = _CLASSES[name]
-        return getattr(import_module(f"jumar.topk.strategies.{name}"), class_name)
+        if name not in _NAMES:
+            raise KeyError(name)
+        defined = vars(import_module(f"{__name__}.{name}")).values()
+        return next(each for each in defined if isinstance(each, type) and vars(each).get("NAME") == name)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_CLASSES)
+        return iter(_NAMES)
 
     def __len__(self) -> int:
-        return len(_CLASSES)
+        return len(_NAMES)
 
     def __repr__(self) -> str:
         return f"STRATEGIES({', '.join(self)})"
@@ -55,9 +45,9 @@ STRATEGIES: Final[Mapping[str, type[SelectionStrategy]]] = _Strategies()
 
 def strategy_class(name: object) -> type[SelectionStrategy]:
     """Return the class of a name. Errors: :class:`jumar.errors.StrategyError`, a ValueError, that says which name is nearest."""
-    if not isinstance(name, str) or name not in _CLASSES:
-        close = nearest(name, sorted(_CLASSES)) if isinstance(name, str) else ""
-        raise StrategyError(f"unknown strategy {shown(name)}{close}; there are: {', '.join(sorted(_CLASSES))}")
+    if not isinstance(name, str) or name not in _NAMES:
+        close = nearest(name, _NAMES) if isinstance(name, str) else ""
+        raise StrategyError(f"unknown strategy {shown(name)}{close}; there are: {', '.join(_NAMES)}")
     return STRATEGIES[name]
 
 
