@@ -11,7 +11,7 @@ JUMAR_DATA ?= ../shared/data
 BIN := $(VENV)/bin
 # a worker that has nothing left takes from the other: the few long tests must not be the last
 PARALLEL = -n $(WORKERS) --dist worksteal
-PURE = --include='src/jumar/loop/ranking/*,src/jumar/cases/ranking.py,src/jumar/model/budget/*,src/jumar/model/ordering.py,src/jumar/model/views.py,src/jumar/topk/*' --omit='src/jumar/topk/rankings.py,src/jumar/topk/settings.py,src/jumar/topk/selection_file.py'
+PURE = --include='src/jumar/loop/ranking/*,src/jumar/cases/ranking.py,src/jumar/model/budget/*,src/jumar/model/ordering.py,src/jumar/topk/*' --omit='src/jumar/topk/rankings.py,src/jumar/topk/settings.py,src/jumar/topk/selection_file.py'
 UV := $(shell uv --version >/dev/null 2>&1 && echo yes)
 
 export UV_PYTHON_DOWNLOADS := never

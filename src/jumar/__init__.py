@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from jumar import topk as topk
     from jumar.app.calls import evaluate, run, run_cases
-    from jumar.core.version import __version__
+    from jumar.core import __version__
     from jumar.errors import (
         ArtifactError,
         BrokenStartError,
@@ -140,7 +140,7 @@ _ELSEWHERE: Final = {
     "TrendRule": _MODEL,
     "Usage": _MODEL,
     "Validator": _MODEL,
-    "__version__": "jumar.core.version",
+    "__version__": "jumar.core",
     "detect_degradation": _RANKING,
     "detect_diminishing_returns": _RANKING,
     "evaluate": _CALLS,

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from jumar.app.agents import AGENTS, Agent, agent_blocks
 from jumar.app.config.config import GeneratorConfig, load_config
-from jumar.app.doctor.agents import AGENTS, Agent, agent_blocks
 from jumar.app.init import template_text
 from jumar.loop.generators.failures import rate_limit
 from jumar.model import Usage

@@ -13,7 +13,7 @@ from commands import call
 from steps_kit import context
 
 from jumar.app.config.evaluator import EvaluatorConfig
-from jumar.app.evaluator.evaluator import Evaluators, Place
+from jumar.app.run.evaluator import Evaluators, Place
 from jumar.judging.patterns.storage import load_pattern_set
 from jumar.judging.proofs import read_proof
 

@@ -14,7 +14,7 @@ from prompted import render_prompt
 from steps_kit import context
 
 from jumar.app.config.evaluator import EvaluatorConfig
-from jumar.app.evaluator.evaluator import Evaluators, Place
+from jumar.app.run.evaluator import Evaluators, Place
 from jumar.core.codec import Fields
 from jumar.errors import ConfigError, ItemError, StoreWriteError
 from jumar.loop.engine.verdict import verdict

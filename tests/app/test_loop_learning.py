@@ -14,7 +14,7 @@ from store_kit import unmarked
 
 from jumar.app.config.config import JumarConfig
 from jumar.app.config.evaluator import EvaluatorConfig, JudgeOptions
-from jumar.app.evaluator.learning import LoopLearning
+from jumar.app.run.learning import LoopLearning
 from jumar.core.codec import Fields
 from jumar.errors import StoreDamagedError
 from jumar.judging.items.item import Item

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from jumar.app.doctor import machine
-from jumar.app.doctor.machine import Row, disk_row, git_row, python_row, root_rows, terminal_row
+from jumar.app import machine
+from jumar.app.machine import Row, disk_row, git_row, python_row, root_rows, terminal_row
 
 
 def refusing(number: int):

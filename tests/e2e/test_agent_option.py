@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from commands import call
 
-from jumar.app.doctor.agents import AGENTS, Agent
+from jumar.app.agents import AGENTS, Agent
 from jumar.app.run.request import configured
 
 # An agent that writes beside its own script what it was started with and what it read.

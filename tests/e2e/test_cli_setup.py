@@ -17,9 +17,9 @@ import pytest
 from commands import CONTROL, call, call_json
 from loops import jumar, write_loop
 
+from jumar.app.agents import agent_blocks
 from jumar.app.config.cases import CasesConfig, load_cases_config
 from jumar.app.config.config import JumarConfig, load_config
-from jumar.app.doctor.agents import agent_blocks
 from jumar.app.init import AGENT, SAMPLES, TEMPLATES, template_text
 from jumar.cli.init import NAMES
 from jumar.core.lock import LoopLock
@@ -616,7 +616,7 @@ def test_doctor_names_what_the_configuration_gets_wrong(fresh_place: Path, chang
 
 
 def test_doctor_tries_only_the_kept_files_of_a_huge_directory(fresh_place: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("jumar.app.doctor.preflight._COPY_LIMIT", 1000)
+    monkeypatch.setattr("jumar.app.rehearsal._COPY_LIMIT", 1000)
     agent(fresh_place, "raise SystemExit('not there')")
     config = fresh_place / "jumar.toml"
     config.write_text(config.read_text().replace('"score.txt", ', '"score.txt", "agent.py", '))

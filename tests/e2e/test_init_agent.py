@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from commands import call, call_json
 
+from jumar.app.agents import AGENTS, Agent
 from jumar.app.config.config import load_config
-from jumar.app.doctor.agents import AGENTS, Agent
-from jumar.app.doctor.machine import FALLBACK, suites_in
+from jumar.app.machine import FALLBACK, suites_in
 
 TEST = "def test_it():\n    assert True\n"
 OLD_TEST = "import unittest\n"

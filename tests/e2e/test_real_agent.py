@@ -16,7 +16,7 @@ from loops import jumar
 from model_server import ModelServer, Reply
 from real_agents import REAL_AGENTS, RealAgent, on_disk
 
-from jumar.app.doctor.agents import AGENTS
+from jumar.app.agents import AGENTS
 
 pytestmark = pytest.mark.real_agent
 

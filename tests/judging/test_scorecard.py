@@ -11,7 +11,7 @@ import pytest
 from commands import call
 from pydantic import ValidationError
 
-from jumar.app.evaluator.figures import missing_overall, weaknesses_of
+from jumar.app.run.findings import missing_overall, weaknesses_of
 from jumar.errors import ConfigError
 from jumar.judging import CheapModeEvaluator, CheapModeResult, Item, Story, TextRubric, Unscored, builtin_rubric
 from jumar.judging.patterns import PatternSet

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from jumar.judging import CheapModeEvaluator, CheapModeResult, Item, Story
 from jumar.judging.cheap.evidence import DETECTORS
+from jumar.judging.component_health import CheapTally
 from jumar.judging.patterns import PatternSet, PatternV2
-from jumar.judging.tally import CheapTally
 
 WORDS = st.lists(
     st.sampled_from(

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from runner_outputs import OUTPUTS, counts, read_output, spoken
 
-from jumar.loop.checks.runners.reading import cleaned
-from jumar.loop.checks.runners.table import RUNNERS
+from jumar.loop.checks.runners.table import RUNNERS, cleaned
 
 # ------------------------------------------------------------------------------------------------------------ any counts
 

@@ -20,7 +20,7 @@ from typing import Any, Final, Literal, NamedTuple
 from jumar.core.text import escape
 from jumar.errors import ConfigError, ItemError, JumarError, UsageError
 from jumar.judging.cheap.evaluator import CheapModeEvaluator
-from jumar.judging.component_health import check_patterns, every_component
+from jumar.judging.component_health import CheapTally, check_patterns, every_component
 from jumar.judging.files import EvaluationFiles, check_per_item, claimed, item_row, refuse_learning
 from jumar.judging.gap import QUALITY_TARGET
 from jumar.judging.items.records import ItemReader, SeenIds
@@ -28,7 +28,6 @@ from jumar.judging.items.sources import Chunk, read_chunks
 from jumar.judging.models import CheapModeResult, ComponentHealthStatus, Unscored
 from jumar.judging.patterns.models import PatternSet, Scorecard
 from jumar.judging.rubric import StoryRubric, TextRubric, load_rubric
-from jumar.judging.tally import CheapTally
 
 Mode = Literal["cheap", "expensive", "dual", "auto"]
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from jumar.app.doctor.agents import Agent, agent_blocks
-from jumar.app.doctor.machine import FALLBACK, Suite, suites_in
+from jumar.app.agents import Agent, agent_blocks
+from jumar.app.machine import FALLBACK, Suite, suites_in
 from jumar.core.text import nearest
 from jumar.errors import UsageError
 

@@ -19,7 +19,7 @@ from jumar.cases.steps import DRY_STEPS, dry_run_of
 from jumar.core.files import sha256_file
 from jumar.core.record import plain
 from jumar.errors import ConfigError
-from jumar.model.ordering import DEFAULT_TIE_BREAKS, LexicographicOrder, parse_order
+from jumar.model.ordering import DEFAULT_TIE_BREAKS, LexicographicOrder, parse_order, shown
 from jumar.model.pipeline import (
     DEFAULT_DIFF,
     DEFAULT_FAILURES,
@@ -31,7 +31,6 @@ from jumar.model.pipeline import (
     Role,
     Step,
 )
-from jumar.model.views import shown
 from jumar.processes.control import StopSwitch
 
 _LARGEST: Final = 9_999

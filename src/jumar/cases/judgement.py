@@ -22,8 +22,8 @@ from jumar.core.codec import FORMAT, is_finite
 from jumar.core.leftovers import is_of_the_machine
 from jumar.core.text import escape
 from jumar.errors import ConfigError
+from jumar.model.ordering import shown
 from jumar.model.pipeline import DEFAULT_DIFF, DEFAULT_KEYS, CaseStepContext
-from jumar.model.views import shown
 
 if TYPE_CHECKING:
     from jmespath.parser import ParsedResult

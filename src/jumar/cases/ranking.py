@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from jumar.cases.records import CaseIteration, CaseLimits, CaseStop
 from jumar.core.text import plural, points
 from jumar.errors import ConfigError, ScoreError
-from jumar.model.ordering import InvalidView, LexicographicOrder
-from jumar.model.views import difference, is_finite, shown
+from jumar.model.ordering import InvalidView, LexicographicOrder, difference, is_finite, shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

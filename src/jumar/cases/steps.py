@@ -23,8 +23,8 @@ from jumar.cases.settings import ChainSettings, DryRun
 from jumar.core.files import as_write_error
 from jumar.core.text import escape, once
 from jumar.errors import ConfigError
+from jumar.model.ordering import is_finite, shown
 from jumar.model.pipeline import DEFAULT_KEYS, CaseStepContext, Step, StepResult, Word
-from jumar.model.views import is_finite, shown
 from jumar.processes.captured_output import DEFAULT_OUTPUT_CAP, create_anew
 from jumar.processes.environment import build_environment
 from jumar.processes.functions import ask, describe_exception, described

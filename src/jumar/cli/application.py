@@ -15,9 +15,9 @@ from typing import Any
 import click
 
 from jumar.cli.table import COMMANDS, GROUPS, Group, render_help
+from jumar.core import __version__
 from jumar.core.extras import extra_of_command
 from jumar.core.text import escape_block, nearest
-from jumar.core.version import __version__
 from jumar.errors import FormatTooNewError, JumarError, StoreDamagedError, StoreWriteError, UsageError
 
 _LOOP_JSON = "loop.json"

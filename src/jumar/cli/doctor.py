@@ -49,8 +49,8 @@ def doctor_command(config: Path | None, root: Path | None, *, no_run: bool, time
     Checks, scorers and the generator are tried in a throw-away copy of the working directory. The generator gets a one-word
     prompt and no terminal, so that an agent that waits for a permission is found now.
     """
-    from jumar.app.doctor.examine import Examination, examine
-    from jumar.app.doctor.machine import Row
+    from jumar.app.doctor import Examination, examine
+    from jumar.app.machine import Row
 
     examination = Examination(config=config, root=root, run=not no_run, timeout=timeout, encoding=sys.stdout.encoding)
     rows: list[Row] = []

@@ -37,7 +37,7 @@ def _run(arguments: list[str]) -> int:
         sys.stdout.write(render_help(group))
         return 0
     if arguments == ["--version"]:
-        from jumar.core.version import __version__
+        from jumar.core import __version__
 
         sys.stdout.write(f"jumar {__version__}\n")
         return 0

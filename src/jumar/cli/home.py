@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jumar.app.doctor.machine import likely_check
+from jumar.app.machine import likely_check
 from jumar.cli.common import DEFAULT_ROOT, command_for, file_of, observe, places, print_text, resume_for, root_above, shown_path
 from jumar.core.text import escape, plural, points
 from jumar.errors import JumarError

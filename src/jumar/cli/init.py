@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jumar.app.doctor.agents import AGENTS, Agent, agent_called, installed_agents
+from jumar.app.agents import AGENTS, Agent, agent_called, installed_agents
 from jumar.cli.common import json_option, print_json, print_line, print_text, quiet_option
 from jumar.core.text import escape
 from jumar.errors import UsageError
 
 if TYPE_CHECKING:
-    from jumar.app.doctor.machine import Suite
+    from jumar.app.machine import Suite
 
 _FOR_AGENTS = "coding-agent"
 _CONFIGURATIONS = ("document", "coding-agent", "prompt", "cases")

@@ -1,1 +1,3 @@
-"""What knows no subject: durable files and locks, text, redaction, marks."""
+"""What knows no subject; and the version of jumar, in one place."""
+
+__version__ = "0.1.0"

@@ -17,9 +17,9 @@ from opentelemetry import _logs, trace
 from opentelemetry._logs import LogRecord, SeverityNumber
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
+from jumar.core import __version__
 from jumar.core.redaction import current
 from jumar.core.text import escape, last_line
-from jumar.core.version import __version__
 from jumar.errors import ConfigError
 from jumar.loop.events.events import (
     AttemptEnded,

@@ -17,9 +17,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from jumar.core import __version__
 from jumar.core.files import as_write_error, replace_file
 from jumar.core.text import escape, json_rows, json_text
-from jumar.core.version import __version__
 from jumar.errors import EvaluationUnreliableError, ItemError
 from jumar.judging.asking.cache import reply_cache
 from jumar.judging.asking.call_log import FILE, CallLog

@@ -12,11 +12,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Final, Self
 
+from jumar.core import __version__
 from jumar.core.files import as_write_error, fsync_directory, make_directory, rename_new, replace_file, sha256_file
 from jumar.core.leftovers import remove_tree, sweep, temporary_name
 from jumar.core.lock import LoopLock
 from jumar.core.text import escape, plural
-from jumar.core.version import __version__
 from jumar.errors import JumarError, UsageError
 from jumar.judging.items.item import Item, item_digest, patterns_digest
 from jumar.judging.patterns.models import PatternSet

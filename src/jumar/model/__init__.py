@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from jumar.model.attempts import Attempt, AttemptEnd, AttemptStart, Spend
 from jumar.model.budget.pricing import Budget, Reservation
-from jumar.model.checks import CheckResult, SuiteCounts
 from jumar.model.decisions import Decision
 from jumar.model.judgement import AutoDecisions, JudgedItem, Judgement, LearnedSoFar
 from jumar.model.protocols import Clock, Evaluated, Evaluator, GenerateOutcome, Generator, Scorer, StepContext, Validator
-from jumar.model.records import Analysis, ArtifactDetail, IterationRecord, IterationView, Reading, ScoreReading, Usage
+from jumar.model.records import (
+    Analysis,
+    ArtifactDetail,
+    CheckResult,
+    IterationRecord,
+    IterationView,
+    Reading,
+    ScoreReading,
+    SuiteCounts,
+    Usage,
+)
 from jumar.model.selection import (
     DEFAULT_CRITERIA,
     Degradation,

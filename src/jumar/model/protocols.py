@@ -13,9 +13,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
-from jumar.model.checks import CheckResult
 from jumar.model.judgement import Judgement
-from jumar.model.records import IterationView, ScoreReading, Usage
+from jumar.model.records import CheckResult, IterationView, ScoreReading, Usage
 
 
 def _no_environment() -> Mapping[str, str]:

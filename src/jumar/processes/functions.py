@@ -23,10 +23,9 @@ from jumar.core.codec import Fields
 from jumar.core.redaction import current
 from jumar.core.text import nearest
 from jumar.errors import ConfigError
-from jumar.model.checks import CheckResult
 from jumar.model.pipeline import CaseStepContext
 from jumar.model.protocols import StepContext
-from jumar.model.records import STATUSES, VERIFICATIONS, IterationView
+from jumar.model.records import STATUSES, VERIFICATIONS, CheckResult, IterationView
 from jumar.processes.process import ProcessResult, run_command
 from jumar.processes.usage import as_score, as_usage, as_verdict
 

@@ -9,7 +9,7 @@ import pytest
 
 from jumar.loop.checks.runners import SuiteRun
 from jumar.loop.checks.runners.suite import KnownTests, count_notes, give_credit, ran_tests
-from jumar.model.checks import CheckResult, SuiteCounts
+from jumar.model.records import CheckResult, SuiteCounts
 
 KNOWN = KnownTests(count=3, names=frozenset({"m::a", "m::b", "m::c"}))
 

@@ -15,7 +15,7 @@ from runner_outputs import OUTPUTS, counts, read_output, spoken
 
 from jumar.loop.checks.runners import joined, read_junit, read_runs
 from jumar.loop.checks.runners.configuration import Deciding, is_harmless, stands_in
-from jumar.loop.checks.runners.reading import without_passing
+from jumar.loop.checks.runners.table import without_passing
 
 # ------------------------------------------------------------------------------------------- recorded and written outputs
 

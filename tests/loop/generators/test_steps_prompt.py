@@ -14,7 +14,7 @@ from jumar.errors import ConfigError
 from jumar.loop.generators.prompt import PROMPT_FIELDS, BudgetLeft, check_template, fenced
 from jumar.loop.ranking.repairs import NamedTests, Repairs
 from jumar.model import Analysis, CheckResult, IterationRecord, IterationView, ScoreReading
-from jumar.model.checks import SuiteCounts
+from jumar.model.records import SuiteCounts
 
 
 def view(number: int, score: float | None, **fields) -> IterationView:

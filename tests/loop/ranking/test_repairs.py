@@ -12,7 +12,7 @@ from jumar.loop.checks.runners import SuiteRun
 from jumar.loop.checks.runners.suite import KnownTests, give_credit
 from jumar.loop.ranking.repairs import NamedTests, Repairs, repairs
 from jumar.model import CheckResult, IterationRecord
-from jumar.model.checks import SuiteCounts
+from jumar.model.records import SuiteCounts
 
 KNOWN = frozenset(f"m::test_{letter}" for letter in "abcdef")
 

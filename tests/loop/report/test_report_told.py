@@ -21,8 +21,7 @@ from jumar.loop.report.spending import spent_money, took_of, without_row_text
 from jumar.model import CheckResult, IterationRecord, IterationView, SelectionCriteria, Usage
 from jumar.model.attempts import Attempt, AttemptEnd, AttemptStart, Outcome, Spend
 from jumar.model.budget.pricing import Budget
-from jumar.model.checks import SuiteCounts
-from jumar.model.records import Analysis
+from jumar.model.records import Analysis, SuiteCounts
 
 AT = "2026-01-01T00:00:00+00:00"
 

@@ -23,7 +23,7 @@ from jumar.loop.scorers.markdown import Heading, headings, prose_blocks
 from jumar.loop.scorers.readability import FORMULAS, TextCounts, band_score, count_text
 from jumar.loop.scorers.required_sections import missing_sections
 from jumar.model import CheckResult, ScoreReading
-from jumar.model.checks import SuiteCounts
+from jumar.model.records import SuiteCounts
 
 ROOT = Path(__file__).resolve().parents[3]
 

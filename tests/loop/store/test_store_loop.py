@@ -498,7 +498,7 @@ def test_a_damaged_record_is_named_by_file_and_field(work: Path, change: dict[st
 
 def test_a_view_is_what_the_record_says(work: Path) -> None:
     from jumar.model import Analysis, CheckResult
-    from jumar.model.checks import SuiteCounts
+    from jumar.model.records import SuiteCounts
 
     store = new_store("x", work)
     checks = (

@@ -38,7 +38,7 @@ from jumar.loop.ranking.stopping import DEFAULT_TRENDS, SMALLEST_WINDOW
 from jumar.loop.settings import ContinueFrom, Isolation
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.model.budget.pricing import DEFAULT_MAX_ITERATIONS
-from jumar.model.checks import Known
+from jumar.model.records import Known
 from jumar.model.selection import Mode, SelectionCriteria, StopRules, TrendRule
 
 _MEGABYTE = 1_000_000

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from jumar.app.config.config import JumarConfig, ScorerConfig, ValidatorConfig
 from jumar.app.config.tables import MemoryConfig, load_function, load_prices
-from jumar.app.evaluator.evaluator import Evaluators, Place
+from jumar.app.run.evaluator import Evaluators, Place
 from jumar.errors import ConfigError
 from jumar.loop.checks.validators import CommandValidator, PythonValidator
 from jumar.loop.generators.generators import CommandGenerator, CumulativeGenerator, PricedGenerator, PythonGenerator

@@ -18,11 +18,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
+from jumar.app.agents import AGENTS, cannot_run, installed_agents
 from jumar.app.config.config import JumarConfig
-from jumar.app.doctor.agents import AGENTS, cannot_run, installed_agents
-from jumar.app.doctor.machine import Row
-from jumar.app.doctor.preflight import found_by_passes, not_found_by_passes
 from jumar.app.init import AGENT
+from jumar.app.machine import Row
+from jumar.app.rehearsal import found_by_passes, not_found_by_passes
 from jumar.core.rendering.figures import dollars
 from jumar.errors import ArtifactError, ConfigError, JumarError, UsageError
 from jumar.loop.checks.check_files import simple_commands

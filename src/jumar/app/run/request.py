@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast, get_origin
 
+from jumar.app.agents import AGENTS, Agent, agent_called, cannot_run, installed_agents
 from jumar.app.config.config import JumarConfig, find_config, load_config, parse_config
 from jumar.app.config.tables import option_of
-from jumar.app.doctor.agents import AGENTS, Agent, agent_called, cannot_run, installed_agents
-from jumar.app.doctor.machine import likely_check
+from jumar.app.machine import likely_check
 from jumar.app.run.given import LIMITS, Given, held, limits_in
 from jumar.core.rendering.figures import dollars
 from jumar.core.text import escape, nearest

@@ -18,9 +18,8 @@ from jumar.cases.recorded import RecordedCase, read_recording
 from jumar.cases.records import CaseBest, CaseEnd, CaseInputs, CaseIteration, StepRecord
 from jumar.cases.run_store import RunReader
 from jumar.errors import ConfigError, StoreDamagedError
-from jumar.model.ordering import LexicographicOrder, parse_order
+from jumar.model.ordering import LexicographicOrder, difference, parse_order
 from jumar.model.pipeline import DEFAULT_DIFF, DEFAULT_KEYS, DEFAULT_ORDER, DEFAULT_ROLES, GIVEN, Role
-from jumar.model.views import difference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,10 +14,10 @@ from typing import Any, Final
 from jumar.cases.records import CaseIteration, shown_ranking
 from jumar.cases.report import CaseReport, ChainReport, Handover, Origin, words
 from jumar.cases.report.words import STATE_WORDS, Cell, case_lines, cell_state, handover_sentence
+from jumar.core import __version__
 from jumar.core.codec import FORMAT
 from jumar.core.rendering import figures
 from jumar.core.rendering.html import block, render_page, render_text
-from jumar.core.version import __version__
 
 MOST_ARROWS: Final = 60
 """Of more cases than this no arrows are drawn between the rows; each row says what its case started from all the same."""

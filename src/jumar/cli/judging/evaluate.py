@@ -81,7 +81,7 @@ def evaluate_command(items: Path, mode: Mode, *, as_json: bool, quiet: bool, **o
     if as_json:
         print_json(found.document())
     elif not quiet:
-        from jumar.cli.judging.evaluated import show_cheap
+        from jumar.cli.judging.judged import show_cheap
 
         show_cheap(found, options["per_item"])
     return 0 if found.tally.scored else NothingEvaluatedError.exit_code

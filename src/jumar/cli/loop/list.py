@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from jumar.app.doctor.machine import likely_check
+from jumar.app.machine import likely_check
 from jumar.cli.common import listed_root, print_json, print_text, standard_options
 from jumar.cli.terminal.output import Column, TableRow, print_table
 from jumar.core.rendering.figures import UNKNOWN

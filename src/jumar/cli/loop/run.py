@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
+from jumar.app.agents import AGENTS
 from jumar.app.config.config import OPTIONS_NOT_GIVEN, run_flags
-from jumar.app.doctor.agents import AGENTS
 from jumar.cli.common import DecimalRange, json_option, print_error, print_json, print_line, print_text, quiet_option
 from jumar.cli.terminal.display import agent_name, choose_display
 from jumar.cli.terminal.ending import ending_of_run, way_to_resume

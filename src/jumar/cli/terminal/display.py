@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TextIO
 
-from jumar.app.doctor.agents import AGENTS
+from jumar.app.agents import AGENTS
 from jumar.cli.terminal.screen import LinesDisplay, SilentDisplay, aligned, is_live
 from jumar.core.rendering.figures import count, dollars, duration
 from jumar.core.text import cell_width, cut, escape, fit, last_line, plural, without_escapes, wrapped

@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
+from jumar.core import __version__
 from jumar.core.files import as_write_error, write_named
 from jumar.core.lock import writing
 from jumar.core.text import escape, json_rows, json_text
-from jumar.core.version import __version__
 from jumar.errors import StoreDamagedError, StoreWriteError, UsageError
 from jumar.judging.asking.summary import Evaluation, Result
 from jumar.judging.auto.escalation import AutoOutcome, AutoRules, Decided, Planned, SealedCheck

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, cast
 
+from jumar.core import __version__
 from jumar.core.text import escape, plural
-from jumar.core.version import __version__
 from jumar.errors import ItemError
 from jumar.judging.asking.prompt import TEMPLATE_VERSION
 from jumar.judging.asking.settings import MAX_UNSCORED

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from jumar.core import __version__
 from jumar.core.rendering.html import render_page, render_text
 from jumar.core.text import json_text, number, plural
-from jumar.core.version import __version__
 from jumar.learning.report.course import (
     converged_text,
     course_notes,

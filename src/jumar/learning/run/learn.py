@@ -63,10 +63,9 @@ from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.loop.store.layout import LoopPaths, loops_directory, prepare_root
 from jumar.loop.store.loop_store import LoopStore
 from jumar.model import SelectionCriteria, StopRules
-from jumar.model.checks import CheckResult
 from jumar.model.judgement import Judgement
 from jumar.model.protocols import GenerateOutcome, StepContext
-from jumar.model.records import ScoreReading, Usage
+from jumar.model.records import CheckResult, ScoreReading, Usage
 from jumar.model.selection import UNENDED_REASONS
 from jumar.processes.control import StopSwitch, refuse_stop_file
 

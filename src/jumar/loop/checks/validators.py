@@ -20,8 +20,8 @@ from jumar.loop.checks.broken import runs_copies, runs_with_npx
 from jumar.loop.checks.runners import SuiteRun, short_identity
 from jumar.loop.checks.runners.suite import KnownTests, give_credit, ran_tests
 from jumar.loop.checks.suite_reports import SuiteReports
-from jumar.model.checks import NO_TESTS, NOT_COLLECTED, CheckResult, Known
 from jumar.model.protocols import StepContext
+from jumar.model.records import NO_TESTS, NOT_COLLECTED, CheckResult, Known
 from jumar.processes.captured_output import DEFAULT_OUTPUT_CAP
 from jumar.processes.functions import ask, check_reference
 from jumar.processes.process import ProcessResult, broken_reason, check_command, check_timeout, run_command, tail
@@ -209,7 +209,7 @@ def _why_no_test(suite: SuiteRun | None, result: ProcessResult) -> str:
 
 def _failures_of(result: ProcessResult) -> str:
     """Return the end of what a test run printed, without what it says of tests that passed."""
-    from jumar.loop.checks.runners.reading import without_passing  # as lazy as the other patterns
+    from jumar.loop.checks.runners.table import without_passing  # as lazy as the other patterns
 
     excerpt = without_passing(f"{result.stdout}\n{result.stderr}"[-_LOOKED_THROUGH:])
     return result.output_tail if excerpt is None else tail(excerpt)

@@ -24,7 +24,7 @@ from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.loop_store import LoopStore
 from jumar.model import Decision
 from jumar.model.attempts import LEFT_NOTHING
-from jumar.model.views import valid_score
+from jumar.model.ordering import valid_score
 
 
 def apply(

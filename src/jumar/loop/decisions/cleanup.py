@@ -20,7 +20,7 @@ from jumar.loop.ranking.ratchet import latest_best
 from jumar.loop.store.in_force import config_now, criteria_of, evidence_of, standing, trail
 from jumar.loop.store.loop_store import LoopStore
 from jumar.model import Decision, IterationView
-from jumar.model.views import valid_points
+from jumar.model.ordering import valid_points
 
 _TRASH = ".trash-"
 

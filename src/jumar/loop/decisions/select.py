@@ -14,7 +14,7 @@ from jumar.loop.store.in_force import config_now, select_from, standing
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.loop_store import LoopStore
 from jumar.model import Decision, IterationView, SelectionCriteria, SelectionResult
-from jumar.model.views import difference, invalid_reason, valid_score
+from jumar.model.ordering import difference, invalid_reason, valid_score
 from jumar.processes.process_tree import Family, programs_above
 
 

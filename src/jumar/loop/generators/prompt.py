@@ -18,9 +18,8 @@ from jumar.core.text import escape, escape_block, nearest, plural, points
 from jumar.errors import ConfigError
 from jumar.loop.generators.memory import Note
 from jumar.loop.ranking.repairs import NamedTests, Repairs
-from jumar.model.checks import CheckResult
 from jumar.model.judgement import JudgedItem, Judgement
-from jumar.model.records import IterationRecord, IterationView, ScoreReading
+from jumar.model.records import CheckResult, IterationRecord, IterationView, ScoreReading
 from jumar.processes.process import describe_exit, tail
 
 PROMPT_FIELDS: Final = (

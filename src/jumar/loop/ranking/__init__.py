@@ -22,8 +22,18 @@ from jumar.loop.ranking.stopping import (
     check_rules,
     evaluate_stop,
 )
-from jumar.model.ordering import DEFAULT_TIE_BREAKS, TIE_BREAKS, InvalidView, Key, LexicographicOrder, Ranking, parse_order
-from jumar.model.views import difference, invalid_reason, valid_score
+from jumar.model.ordering import (
+    DEFAULT_TIE_BREAKS,
+    TIE_BREAKS,
+    InvalidView,
+    Key,
+    LexicographicOrder,
+    Ranking,
+    difference,
+    invalid_reason,
+    parse_order,
+    valid_score,
+)
 
 __all__ = [
     "DEFAULT_DECLINE",

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from jumar.core.text import nearest, percent, plural
 from jumar.errors import ConfigError, NothingEvaluatedError, ScoreError
+from jumar.model.ordering import difference, in_order, invalid_reason, is_finite, shown, valid_points, valid_score
 from jumar.model.records import IterationView
 from jumar.model.selection import DEFAULT_CRITERIA, MODES, SelectionCriteria, SelectionResult
-from jumar.model.views import difference, in_order, invalid_reason, is_finite, shown, valid_points, valid_score
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

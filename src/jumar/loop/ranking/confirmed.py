@@ -16,9 +16,9 @@ from typing import Final, Literal, NamedTuple
 from jumar.core.record import Record, stored
 from jumar.loop.ranking.degradation import EXACT, Chance, Errors
 from jumar.loop.ranking.noise import Answers, Evidence, Finals, Noise, all_answers, answers_of, finals, merged, reading_answers
+from jumar.model.ordering import difference, in_order, valid_points, valid_score
 from jumar.model.records import IterationView, Reading, ReadingKind
 from jumar.model.selection import SelectionCriteria, SelectionResult
-from jumar.model.views import difference, in_order, valid_points, valid_score
 
 By = Literal["holdout", "confirm"]
 _BOTH_SIDES: Final = 0.975

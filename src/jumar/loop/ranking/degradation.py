@@ -16,9 +16,9 @@ from typing import Final, NamedTuple
 
 from jumar.core.text import escape, percent
 from jumar.errors import NotFoundError, ScoreError
+from jumar.model.ordering import Point, best_of_batches, difference, in_order, is_finite, shown, valid_points, valid_score
 from jumar.model.records import IterationView
 from jumar.model.selection import Degradation, DiminishingReturns
-from jumar.model.views import Point, best_of_batches, difference, in_order, is_finite, shown, valid_points, valid_score
 
 _LIMIT: Final = 2.0
 

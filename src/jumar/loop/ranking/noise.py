@@ -28,9 +28,9 @@ from jumar.core.text import points
 from jumar.errors import ScoreError
 from jumar.loop.ranking.choose import choose, ordered, peers
 from jumar.loop.ranking.score import resolve_weights, weighted_score
+from jumar.model.ordering import difference, in_order, valid_score
 from jumar.model.records import IterationView, Reading, ReadingKind, Repeats
 from jumar.model.selection import NoiseRules, SelectionCriteria, SelectionResult
-from jumar.model.views import difference, in_order, valid_score
 
 MOST_DEGREES: Final = 1000
 """More count as so many: the limit is then a thousandth part too wide, which is the safe side."""

@@ -22,9 +22,9 @@ from dataclasses import dataclass, replace
 from jumar.core.text import percent
 from jumar.loop.ranking.choose import peers, running_best
 from jumar.loop.ranking.noise import Evidence, finals, select
+from jumar.model.ordering import difference, valid_score
 from jumar.model.records import NO_EFFECT, NOT_GENERATED, IterationView
 from jumar.model.selection import SelectionCriteria, SelectionResult
-from jumar.model.views import difference, valid_score
 
 
 def equals_of_best(evidence: Evidence, criteria: SelectionCriteria) -> tuple[IterationView, ...]:

@@ -15,7 +15,7 @@ from typing import Final
 
 from jumar.core.text import nearest
 from jumar.errors import ScoreError
-from jumar.model.views import shown
+from jumar.model.ordering import shown
 
 DEFAULT_WEIGHTS: Final[Mapping[str, float]] = MappingProxyType(
     {

@@ -12,9 +12,9 @@ from typing import Final
 
 from jumar.core.text import escape, plural, points
 from jumar.errors import ScoreError
+from jumar.model.ordering import best_of_batches, difference, in_order, is_finite, shown, valid_points, valid_score
 from jumar.model.records import NO_EFFECT, IterationView
 from jumar.model.selection import StopDecision, StopRules, TrendRule
-from jumar.model.views import difference, in_order, is_finite, shown, valid_score
 
 DEFAULT_PLATEAU: Final = TrendRule(window=2, delta=5.0)
 DEFAULT_DECLINE: Final = TrendRule(window=2, delta=0.0)
@@ -107,16 +107,7 @@ def _trend(history: Sequence[IterationView], rules: StopRules) -> StopDecision |
 
 def _scores(history: Sequence[IterationView]) -> list[float]:
     """Return the valid scores in order; of candidates that were made side by side, the best."""
-    found: list[tuple[int | None, float]] = []
-    for view in history:
-        score = valid_score(view)
-        if score is None:
-            continue
-        if found and view.batch is not None and found[-1][0] == view.batch:
-            found[-1] = (view.batch, max(found[-1][1], score))
-        else:
-            found.append((view.batch, score))
-    return [score for _, score in found]
+    return [point.score for point in valid_points(best_of_batches(history))]
 
 
 def _latest(passes: Sequence[IterationView]) -> list[IterationView]:

@@ -19,7 +19,7 @@ from jumar.loop.ranking.degradation import NOTICEABLE, Cause, likely_causes
 from jumar.loop.report.read import LoopReport, is_run, setting
 from jumar.loop.report.rows import learned_in
 from jumar.loop.report.spending import going_on
-from jumar.model.views import best_of_batches, valid_score
+from jumar.model.ordering import best_of_batches, valid_score
 
 _NOTHING: Final = "None: nothing in these records asks for a change"
 _HIGHEST: Final = 100

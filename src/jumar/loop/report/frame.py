@@ -15,7 +15,7 @@ from jumar.loop.report.rows import checks_head, compared_with, trajectory_row
 from jumar.loop.report.spending import failures_text, spent_money, spent_tokens
 from jumar.loop.report.status import PHASES, Chosen, LoopStatus, Running
 from jumar.model import IterationRecord, IterationView
-from jumar.model.views import valid_score
+from jumar.model.ordering import valid_score
 
 Span = tuple[str, str]
 """Text and the name of its style: ``""``, ``stair``, ``score``, ``score_on`` (on the stair), ``best``, ``bad``, ``dim``,

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any, Final
 
+from jumar.core import __version__
 from jumar.core.rendering.figures import (
     UNKNOWN,
     count,
@@ -21,7 +22,6 @@ from jumar.core.rendering.figures import (
 )
 from jumar.core.rendering.html import block, render_page, render_text
 from jumar.core.text import escape, percent, plural, points
-from jumar.core.version import __version__
 from jumar.loop.report.advice import causes, checklist, recommendations
 from jumar.loop.report.diff import artifact_lines, artifacts_sentence
 from jumar.loop.report.judged import DECIDED_COLUMNS, LEARNED_COLUMNS, decided_notes, decided_rows, learned_rows, take_over

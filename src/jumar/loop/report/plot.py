@@ -13,7 +13,7 @@ from jumar.core.text import percent, points
 from jumar.loop.report.read import LoopReport
 from jumar.loop.report.rows import VERIFIED
 from jumar.model import IterationRecord
-from jumar.model.views import valid_score
+from jumar.model.ordering import valid_score
 
 MOST_MARKS: Final = 120
 """With more iterations than this, only the selected, the first and the last one are marked; the line still has all of them."""

@@ -37,7 +37,7 @@ from jumar.model.budget.ledger import count_failures
 from jumar.model.budget.ledger import spend as spend_of_attempts
 from jumar.model.budget.pricing import Budget
 from jumar.model.decisions import Rechecked, end_after, last_end, recheck_seconds, rechecks
-from jumar.model.views import valid_score
+from jumar.model.ordering import valid_score
 
 if TYPE_CHECKING:
     from jumar.loop.store.loop_store import LoopStore

@@ -13,8 +13,8 @@ from jumar.loop.report.read import LoopReport
 from jumar.loop.store.in_force import TrailEntry
 from jumar.model import CheckResult, IterationRecord, SelectionResult, StopDecision
 from jumar.model.decisions import Rechecked
+from jumar.model.ordering import valid_score
 from jumar.model.records import NO_EFFECT
-from jumar.model.views import valid_score
 
 _NAMED = 6  # checks that a sentence names before it only counts them
 

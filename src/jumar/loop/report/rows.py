@@ -17,9 +17,8 @@ from jumar.loop.report.read import LoopReport
 from jumar.loop.report.spending import without_row_text
 from jumar.loop.store.layout import root_of
 from jumar.model import Decision, IterationRecord, IterationView
-from jumar.model.checks import NO_TESTS, NOT_COLLECTED
-from jumar.model.records import NO_EFFECT
-from jumar.model.views import difference, valid_score
+from jumar.model.ordering import difference, valid_score
+from jumar.model.records import NO_EFFECT, NO_TESTS, NOT_COLLECTED
 
 VERIFIED: Final = MappingProxyType({"passed": "verified", "failed": "verification failed", "skipped": "not verified"})
 """What the checks said of an iteration, in words."""

@@ -6,9 +6,8 @@ import math
 
 from jumar.core.text import plural
 from jumar.loop.scorers.base import Builtin, Options, ScorerRuntime, broken, reading
-from jumar.model.checks import CheckResult
 from jumar.model.protocols import Scorer, StepContext
-from jumar.model.records import ScoreReading
+from jumar.model.records import CheckResult, ScoreReading
 from jumar.processes.usage import ScoreValue
 
 _SHOWN = 10

@@ -23,6 +23,6 @@ def read_runs(text: str) -> list[SuiteRun]:
 
     ``text`` is standard output followed by standard error, and may be anything: a program that nobody vetted wrote it.
     """
-    from jumar.loop.checks.runners.reading import read_runs  # the patterns are compiled where a check printed something
+    from jumar.loop.checks.runners.table import read_runs  # the patterns are compiled where a check printed something
 
     return read_runs(text)

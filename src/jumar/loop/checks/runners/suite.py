@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from jumar.core.text import escape, plural
-from jumar.model.checks import CheckResult, SuiteCounts
+from jumar.model.records import CheckResult, SuiteCounts
 
 Outcome = Literal["passed", "failed", "skipped"]
 

@@ -27,8 +27,8 @@ from jumar.model.protocols import Evaluated, Judge, StepContext
 from jumar.processes.functions import describe_exception, described
 
 if TYPE_CHECKING:
-    from jumar.app.evaluator.figures import Findings
-    from jumar.app.evaluator.learning import LoopAuto, LoopLearning
+    from jumar.app.run.findings import Findings
+    from jumar.app.run.learning import LoopAuto, LoopLearning
     from jumar.judging.asking.cache import ReplyCache
     from jumar.judging.asking.call_log import CallLog
     from jumar.judging.asking.summary import Evaluation
@@ -151,7 +151,7 @@ class LoopEvaluator:
         learn, root = self._options.learn, self._place.root
         if not self._options.learns or root is None:
             return None
-        from jumar.app.evaluator.learning import LoopLearning
+        from jumar.app.run.learning import LoopLearning
 
         return LoopLearning(
             learn or True, root=root, folder=self._folder, patterns=self._patterns, rubric=self._rubric, where=where
@@ -159,7 +159,7 @@ class LoopEvaluator:
 
     def _proven(self, where: str) -> LoopAuto:
         """Return what mode auto decides by; the cheap judge is from now on the one that was proven."""
-        from jumar.app.evaluator.learning import LoopAuto
+        from jumar.app.run.learning import LoopAuto
 
         options = self._options
         if self._judge is None or self._patterns is None or options.proof is None:
@@ -183,7 +183,7 @@ class LoopEvaluator:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a run or ``jumar doctor`` has to say before anything is paid for: what is so; what to do about it."""
-        from jumar.app.evaluator.learning import gaming_warnings
+        from jumar.app.run.learning import gaming_warnings
 
         if self._auto is not None:
             return self._auto.warnings()
@@ -205,7 +205,7 @@ class LoopEvaluator:
         return replace(found, seconds=time.monotonic() - began, forged=forged)
 
     def _items(self, context: StepContext) -> list[Item] | None:
-        from jumar.app.evaluator.figures import collect_items
+        from jumar.app.run.findings import collect_items
         from jumar.judging.rubric import kind_of_items
 
         kind = kind_of_items(self._rubric)
@@ -235,7 +235,7 @@ class LoopEvaluator:
             return Evaluated(broken=describe_exception(error))
 
     def _judged(self, items: Sequence[Item], context: StepContext) -> Evaluated:
-        from jumar.app.evaluator.figures import Findings, summarise, unreliable
+        from jumar.app.run.findings import Findings, summarise, unreliable
         from jumar.judging.asking.call_log import FILE, CallLog
         from jumar.judging.asking.summary import JudgeRejectedError
 
@@ -331,7 +331,7 @@ class LoopEvaluator:
         ``learned`` is a set that is compared with the expensive judge in place of the configured one. The parts stay those of
         the configured one: else the scores of two iterations would not compare.
         """
-        from jumar.app.evaluator.figures import missing_overall, weaknesses_of
+        from jumar.app.run.findings import missing_overall, weaknesses_of
         from jumar.judging.models import CheapModeResult
 
         cheap = self._cheap

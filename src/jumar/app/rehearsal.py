@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from jumar.app.agents import AGENTS
 from jumar.app.config.config import JumarConfig
 from jumar.app.config.guard import guard_rules
 from jumar.app.config.tables import load_listeners
-from jumar.app.doctor.agents import AGENTS
-from jumar.app.doctor.machine import Row
+from jumar.app.machine import Row
 from jumar.app.run.parts import build_parts, evaluator_warnings
 from jumar.core.files import copy_alike
 from jumar.core.leftovers import remove_tree

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from jumar.app.agents import installed_agents
 from jumar.app.config.config import JumarConfig, find_config, load_config
-from jumar.app.doctor.agents import installed_agents
-from jumar.app.doctor.machine import Row, disk_row, likely_check, machine_rows
-from jumar.app.doctor.preflight import limit_rows, listener_rows, protect_rows, rehearse, throw_away_copy
+from jumar.app.machine import Row, disk_row, likely_check, machine_rows
+from jumar.app.rehearsal import limit_rows, listener_rows, protect_rows, rehearse, throw_away_copy
 from jumar.app.run.parts import sandbox_of
 from jumar.app.run.preflight import cost_row, generator_row, size_row
 from jumar.core.lock import who_holds

@@ -1,1 +1,0 @@
-"""`jumar doctor`."""

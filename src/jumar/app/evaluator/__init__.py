@@ -1,1 +1,0 @@
-"""`[evaluator]` of a loop."""
