@@ -91,3 +91,16 @@ def test_the_switch_says_which_file_asked_and_a_signal_beats_it(tmp_path: Path) 
     assert ("stop_file", True) == (switch.decision().reason, str(tmp_path / "B") in switch.decision().detail)
     switch.now("terminated")
     assert "terminated" == switch.decision().reason
+
+
+@pytest.mark.parametrize("where", ["loop", "root"])
+def test_a_directory_in_its_place_is_taken_back_too(tmp_path: Path, where: str) -> None:
+    write_loop(tmp_path, [0.6, 0.7], generator="")
+    jumar(tmp_path, "run", "-n", "1")
+    (loop,) = (tmp_path / ".jumar/loops").iterdir()
+    place = (loop if where == "loop" else tmp_path / ".jumar") / "STOP"
+    (place / "inner").mkdir(parents=True)
+    jumar(tmp_path, "run", "-n", "2", check=2)
+    jumar(tmp_path, "stop", "--undo", loop.name if where == "loop" else "--all", check=0)
+    assert (place.parent / "quarantine/0001-STOP/inner").is_dir()
+    jumar(tmp_path, "run", "-n", "2", check=0)

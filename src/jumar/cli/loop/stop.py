@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from jumar.cli.common import loop_argument, open_loop, places, print_json, print_text, shown_path, standard_options
-from jumar.core.files import as_write_error
-from jumar.core.lock import who_holds
+from jumar.core.files import as_write_error, is_directory
+from jumar.core.lock import move_aside, who_holds
 from jumar.core.text import escape
 from jumar.errors import NotFoundError, UsageError
 from jumar.loop.store.layout import STOP, list_loops, loops_directory
@@ -80,6 +80,9 @@ def _make(path: Path) -> bool:
 
 def _remove(path: Path) -> bool:
     with as_write_error("remove", path):
+        if is_directory(path):  # it may hold something
+            move_aside(path.parent, path)
+            return True
         try:
             path.unlink()
         except FileNotFoundError:
