@@ -316,6 +316,11 @@ def test_what_jumar_imports_is_as_at_the_start(tmp_path: Path, table: str, isola
         ("reserve_cost_usd = 0.01', '", ("--reserve-cost", "0.01")),
         ("max_iterations = 3', 'max_iterations = 50", ("-n", "3")),
         ("max_iterations = 3', '", ("-n", "3")),
+        ("[budget]', '[retry]\\ngenerator_failed = 12\\n[budget]", ("--accept-changes",)),
+        ("failures = 3', 'failures = 999", ("--accept-changes",)),
+        ("[budget]', '[budget]\\nmax_iterations = 99", ("--accept-changes",)),
+        ("[budget]', '[budget]\\non_unknown_cost = \"allow\"", ("--accept-changes",)),
+        ("[budget]', '[hooks]\\npython = [\"builtins:id\"]\\n[budget]", ("--accept-changes",)),
     ],
 )
 def test_a_limit_that_was_loosened_after_a_kill_waits_for_a_person(tmp_path: Path, edit: str, given: tuple[str, ...]) -> None:

@@ -31,7 +31,7 @@ LIMITS: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Keys of ``[budget]`` that the command line can set, and the option for each, as a keyword."""
 
-_INSTEAD: Final = MappingProxyType({"target": "keep_going", "keep_going": "target"})
+INSTEAD: Final = MappingProxyType({"target": "keep_going", "keep_going": "target"})
 _SPELLED: Final = MappingProxyType(
     {"max_iterations": "-n", "objective": "-p", "checks": "--check", "scores": "--score", "environment": "--env"}
 )
@@ -88,7 +88,7 @@ def held(options: Given, store: LoopReader) -> dict[str, Any]:
     before = recorded(store, "options")
     if before is None:
         return {}
-    anew = {*options.said, *(_INSTEAD[option] for option in options.said if option in _INSTEAD)}
+    anew = {*options.said, *(INSTEAD[option] for option in options.said if option in INSTEAD)}
     if before.said.get("max_iterations", 0) <= max(store.iteration_numbers(), default=0):
         anew.add("max_iterations")
     kept = {
@@ -189,17 +189,27 @@ def _refuse_loosened(store: LoopReader | None, key: str, was: float | None, now:
         refuse_unseen(store, f"[budget] {key} was {_value(key, was)} and is {_value(key, now)}", given)
 
 
-def refuse_unseen(store: LoopReader | None, change: str, given: str) -> None:
-    """Refuse a ``change`` of the file that allows more where a generator ran whose end jumar did not see: it may have made it.
+def refuse_unseen(store: LoopReader | None, change: str, given: str = "") -> None:
+    """Refuse a ``change`` of the file where a program of the loop ran whose end jumar did not see: it may have made it.
 
-    ``given`` is what a person types to allow it. Errors: :class:`jumar.errors.ConfigError`.
+    ``given`` is an option by which a person may allow it too. Errors: :class:`jumar.errors.ConfigError`.
     """
-    attempts = () if store is None else store.attempts()
-    if any(attempt.end is None and attempt.start.purpose == "generate" for attempt in attempts):
+    if store is not None and (store.pending_numbers() or any(attempt.end is None for attempt in store.attempts())):
         raise ConfigError(
-            f"{change} since jumar was killed while an agent ran, which may have written that: put it back, or give {given} or "
-            "--accept-changes if it was you"
+            f"{change} since jumar was killed while an agent ran, which may have written that: put it back, or give "
+            f"{f'{given} or ' if given else ''}--accept-changes if it was you"
         )
+
+
+def last_settings(store: LoopReader) -> Mapping[str, Any]:
+    """Return the configuration that the last run of a loop had, as it was recorded."""
+    last: Mapping[str, Any] = store.config["run"]
+    for decision in store.decisions():
+        if decision.kind == "accept":
+            last = decision.data["config"].get("run", last)
+        elif decision.kind == "limits":
+            last = decision.data.get("run", last)
+    return last
 
 
 def _with_limits(config: JumarConfig, limits: Mapping[str, float]) -> JumarConfig:

@@ -13,11 +13,14 @@ from jumar.app.config.config import JumarConfig, LoopConfig
 from jumar.app.config.guard import as_recorded, changed_checks, guard_rules, refuse_changed_modules
 from jumar.app.config.tables import install_redaction, load_listeners
 from jumar.app.run.given import (
+    INSTEAD,
+    LIMITS,
     Given,
     LimitsInForce,
     config_with,
     defaults_of,
     held,
+    last_settings,
     limits_in_force,
     recorded,
     refuse_unseen,
@@ -75,6 +78,7 @@ _ALIKE = (LoopConfig.model_fields.keys() & LoopSettings.__dataclass_fields__.key
 """Keys of ``[loop]`` that are settings of the engine as they stand; a new one needs no line here."""
 
 _FREE_TABLES = ("stop.", "budget.", "retry.", "redact.", "hooks.", "telemetry.")
+_LOOKED_AT_APART = frozenset({"loop.max_iterations", "loop.id", "stop.max_seconds", *(f"budget.{key}" for key in LIMITS)})
 
 
 def prepare(request: RunRequest, *, switch: StopSwitch, listener: Listener | None) -> Loop:
@@ -111,6 +115,7 @@ def _prepared(request: RunRequest, switch: StopSwitch, listener: Listener | None
     if sandbox is not None:
         sandbox.check(workdir)
     if reader is not None and not request.accept_changes:
+        _refuse_unseen_settings(reader, _recorded(config, defaults), request.options)  # before what they name is imported
         refuse_changed_modules(reader, config, workdir=workdir, base=request.base)
     parts = build_parts(config, request.base, switch, root=request.root, since=_began(reader))
     refuse_stop_file(LoopPaths(loops_directory(request.root) / loop_id).stop_files())
@@ -279,13 +284,9 @@ def _store(
     settings = replace(settings, loop_id=choice.loop_id)
     left_out = (*artifact_rules(store).exclude, *settings.artifacts.exclude)
     settings = replace(settings, artifacts=replace(settings.artifacts, exclude=tuple(dict.fromkeys(left_out))))
-    _check_unchanged(
-        request,
-        store,
-        _document(settings, limits, request.options),
-        changed_checks(store, settings.guard, accepting=request.accept_changes),
-    )
-    _record_limits(store, limits, request.options)
+    document = _document(settings, limits, request.options)
+    _check_unchanged(request, store, document, changed_checks(store, settings.guard, accepting=request.accept_changes))
+    _record_limits(store, limits, request.options, document["run"])
     return store, replace(settings, guard=as_recorded(store, settings.guard))
 
 
@@ -301,8 +302,9 @@ def _begun_again(
     return LoopStore.begin_again(directory, document, workdir=settings.workdir, created_at=at), settings
 
 
-def _record_limits(store: LoopStore, limits: LimitsInForce, options: Given) -> None:
+def _record_limits(store: LoopStore, limits: LimitsInForce, options: Given, settings: Mapping[str, Any]) -> None:
     changes, before = limits_in_force(limits.config, limits.given, store, accepting=True).changes, recorded(store, "options")
+    changes = (*changes, *_changed_settings(store, settings, options))
     if before is not None and before.document("options") != options.document("options"):
         changes = (*changes, f"options in force: {words_of(options.said) or 'none'}")
     if changes:
@@ -314,6 +316,7 @@ def _record_limits(store: LoopStore, limits: LimitsInForce, options: Given) -> N
                 at=SystemClock().now(),
                 data={
                     "limits": limits.given.document("limits"),
+                    "run": dict(settings),
                     **({} if before is None else {"options": options.document("options")}),
                 },
             )
@@ -381,6 +384,23 @@ def _check_unchanged(request: RunRequest, store: LoopStore, document: Mapping[st
             at=SystemClock().now(),
             data={"config": dict(document)},
         )
+
+
+def _refuse_unseen_settings(store: LoopReader, settings: Mapping[str, Any], options: Given) -> None:
+    changed = _changed_settings(store, settings, options)
+    if changed:
+        with LoopStore.open(store.paths.directory).lock():  # while it runs, that is what keeps this run from resuming it
+            pass
+        refuse_unseen(store, f"the configuration is another one ({'; '.join(changed)})")
+
+
+def _changed_settings(store: LoopReader, settings: Mapping[str, Any], options: Given) -> list[str]:
+    """Return what the file changes since the last run, but for the limits that an option sets and what options say."""
+    before, after = flat(last_settings(store)), flat(settings)
+    said = {*options.said, *(INSTEAD[option] for option in options.said if option in INSTEAD)}
+    changed = [key for key in sorted(before.keys() | after.keys()) if before.get(key) != after.get(key)]
+    changed = [key for key in changed if key not in _LOOKED_AT_APART and key.rpartition(".")[2] not in said]
+    return [escape(line) for key in changed for line in _told(key, before, after)]
 
 
 def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
