@@ -396,3 +396,24 @@ def test_what_the_candidate_writes_into_the_store_in_a_recheck_is_held_against_i
     assert (0, 1) == tuple(store.iteration_numbers())
     assert verify(store).problems == ()
     assert all(one.kind != "override" for one in store.decisions())
+
+
+KILLING = "touch ../killing; kill -9 $(cut -d' ' -f4 /proc/$PPID/stat); sleep 9"
+HELD_OUT = "[holdout]\n[[holdout.scorers]]\ndimension = 'held'\ncommand = 'sh held.sh'\n"
+
+
+@pytest.mark.parametrize("where", ["recheck", "holdout"])
+def test_what_kills_jumar_at_the_end_again_and_again_is_given_up(place: Path, where: str) -> None:
+    path = place / "check.sh"
+    kill = f"case $JUMAR_PROMPT_FILE in */recheck/*) {KILLING};; esac\n" if where == "recheck" else ""
+    path.write_text(kill + path.read_text())
+    (place / "held.sh").write_text(f"if test $JUMAR_ITERATION = 1; then {KILLING}; fi; echo 0.5")
+    loop = 'recheck = "off"' if where == "holdout" else ""
+    prepare(place, f"{BUILD}; {FIXED}", loop=loop, more="" if where == "recheck" else HELD_OUT)
+    for _ in range(5):
+        (place.parent / "killing").unlink(missing_ok=True)
+        jumar(place, "run", check=-9)
+        assert (place.parent / "killing").exists()
+    said = "its checks ran once more" if where == "recheck" else "it was read"
+    assert f"jumar was killed 5 times while {said}" in " ".join(jumar(place, "run", check=0).stdout.split())
+    jumar(place, "verify", "t", check=0)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -194,7 +195,10 @@ def refuse_unseen(store: LoopReader | None, change: str, given: str = "") -> Non
 
     ``given`` is an option by which a person may allow it too. Errors: :class:`jumar.errors.ConfigError`.
     """
-    if store is not None and (store.pending_numbers() or any(attempt.end is None for attempt in store.attempts())):
+    if store is None:
+        return
+    cut_off = store.pending_numbers() or os.path.lexists(store.paths.recheck_begun)
+    if cut_off or any(attempt.end is None for attempt in store.attempts()):
         raise ConfigError(
             f"{change} since jumar was killed while an agent ran, which may have written that: put it back, or give "
             f"{f'{given} or ' if given else ''}--accept-changes if it was you"

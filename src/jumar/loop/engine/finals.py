@@ -18,14 +18,16 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from jumar.core.clock import current_user
-from jumar.core.files import as_write_error, make_directory
-from jumar.core.leftovers import is_of_the_machine, remove_tree
+from jumar.core.codec import FORMAT, decode, encode
+from jumar.core.files import as_write_error, make_directory, replace_file
+from jumar.core.leftovers import is_of_the_machine, remove_any, remove_tree
 from jumar.core.text import named, points
 from jumar.errors import JumarError, NothingEvaluatedError, StoreWriteError, UsageError
 from jumar.loop.decisions.apply import apply
@@ -43,6 +45,7 @@ from jumar.loop.ranking.score import resolve_weights
 from jumar.loop.snapshots.tree import same
 from jumar.loop.store.in_force import evidence_of, last_applied, select_from, standing
 from jumar.loop.store.loop_store import LoopStore
+from jumar.loop.store.trust import place_of
 from jumar.loop.workspace.disk_space import disk_is_full, with_room
 from jumar.loop.workspace.set_aside import Aside
 from jumar.loop.workspace.surroundings import Differences, clear_bytecode
@@ -109,6 +112,13 @@ class Finals:
             gone = Verdict(verification="skipped", status="scorer_broken", status_reason="its snapshot was cleaned up")
             self._note(wanted, None, gone, Answers())
             return True
+        killed = self._killed(number)
+        if run.settings.retries.killed_too_often(killed):
+            gone = Verdict(
+                verification="skipped", status="scorer_broken", status_reason=f"jumar was killed {killed} times while it was read"
+            )
+            self._note(wanted, None, gone, Answers())
+            return True
         for left in range(run.settings.retries.broken, -1, -1):
             self._tree().restore(number)
             record = store.record(number)
@@ -137,6 +147,12 @@ class Finals:
                 self._note(wanted, attempt, judged, answers)
                 return True
         return True  # pragma: no cover - the last turn returns
+
+    def _killed(self, number: int) -> int:
+        """Return how many later readings of an iteration in a row, the last ones, ended with jumar killed."""
+        attempts = (attempt for attempt in reversed(self.run.store.attempts()) if attempt.end is not None)
+        ends = (attempt.end for attempt in attempts if (attempt.start.purpose, attempt.start.iteration) == ("confirm", number))
+        return sum(1 for _ in takewhile(lambda end: end is not None and end.outcome == "lost", ends))
 
     def _note(self, wanted: NextReading, attempt: Attempt | None, judged: Verdict, answers: Answers) -> None:
         fields: dict[str, Any] = {
@@ -256,7 +272,11 @@ class Recheck:
             if run.switch.requested:
                 return run.switch.decision()
             began = run.clock.monotonic()
-            found = self._answer(number)
+            with self._begun(number) as killed:
+                if run.settings.retries.killed_too_often(killed):
+                    found = self._of(number, f"jumar was killed {killed} times while its checks ran once more")
+                else:
+                    found = self._answer(number)
             if found is None:
                 return run.switch.decision()
             found = replace(found, seconds=round(run.clock.monotonic() - began, 6))
@@ -264,6 +284,24 @@ class Recheck:
             if not found.refused:
                 return stop
         return stop
+
+    @contextlib.contextmanager
+    def _begun(self, number: int) -> Generator[int]:
+        """Have it on disk meanwhile that a recheck runs; give how many before it ended with jumar killed."""
+        store, path, killed = self.run.store, self.run.store.paths.recheck_begun, 0
+        with contextlib.suppress(JumarError):  # whatever else lies there says nothing
+            before = decode(store.trust.read(path), os.fspath(path))
+            killed = before.integer("times") if before.integer("iteration") == number else 0
+        document = {"format": FORMAT, "iteration": number, "times": killed + 1}
+        with as_write_error("write", path):
+            make_directory(path.parent)
+            remove_any(path)
+            replace_file(path, encode(document, sealed=True, place=place_of(store.nonce, path)))
+        try:
+            yield killed
+        finally:
+            with as_write_error("remove", path):
+                remove_any(path)
 
     def _selected(self) -> int | None:
         """Return the number of the iteration that is selected now, if it has passed its checks."""

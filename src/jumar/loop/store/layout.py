@@ -177,6 +177,7 @@ class LoopPaths:
         self.set_aside = directory / "set-aside"
         self.checks = directory / "checks"
         self.recheck = directory / "recheck"
+        self.recheck_begun = self.recheck / "begun.json"
         self.final_output = directory / "final-output"
         self.events = directory / "events.jsonl"
         self.tracking_view = directory / "best-output-tracking.json"
