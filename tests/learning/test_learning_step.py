@@ -16,6 +16,7 @@ from jumar.errors import StoreDamagedError
 from jumar.judging.auto.conformal import fit_intervals, intervals_of
 from jumar.judging.history import detect_divergence
 from jumar.judging.items.item import Item
+from jumar.judging.patterns.matcher import PatternMatcher
 from jumar.judging.patterns.models import PatternProposal, PatternSet, PatternV2
 from jumar.judging.patterns.proposed import as_pattern
 from jumar.learning.material import BuiltSet, Material, ProposalReply, ProposalRequest, Proposer, SetBuilder, Target
@@ -105,7 +106,9 @@ def scored_by(harmful: str) -> Any:
 def test_a_line_proposes_from_its_own_items_and_is_tried_on_the_others() -> None:
     script = Script({})
     found = material(targets_of(judged_items(30, 3)), AdditiveBuilder(rubric="text"), script)
-    learn_once(begin(EMPTY, found), found, iteration=1, now=NOW)
+    first = learn_once(begin(EMPTY, found), found, iteration=1, now=NOW)
+    assert not script.asked, "a gap is worth a proposal once it is what a fit has left"
+    learn_once(first.checkpoint, found, iteration=2, now=NOW)
     rounds = found.split.rounds()
     assert len(rounds) + 1 == len(script.asked)
     for each, asked in zip(rounds, script.asked, strict=False):
@@ -150,11 +153,12 @@ def test_a_change_that_makes_things_worse_is_rolled_back_and_evaluated_again(mon
     targets = targets_of(judged_items(40, 3))
     for module in ("set_building", "step"):
         monkeypatch.setattr(f"jumar.learning.{module}.cheap_scores", scored_by("harm"))
-    script = Script({1: [proposal("for instance")], 2: [proposal("harm", iteration=2)]})
+    script = Script({2: [proposal("for instance", iteration=2)], 3: [proposal("harm", iteration=3)]})
     builder = Judgemental({one.item.id: one.score for one in targets})
-    found = material(targets, builder, script)
-    first = learn_once(begin(EMPTY, found), found, iteration=1, now=NOW)
-    second = learn_once(first.checkpoint, found, iteration=2, now=NOW)
+    found = material(targets, builder, script, growing=True)
+    start = learn_once(begin(EMPTY, found), found, iteration=1, now=NOW)
+    first = learn_once(start.checkpoint, found, iteration=2, now=NOW)
+    second = learn_once(first.checkpoint, found, iteration=3, now=NOW)
     assert not first.metrics.regression_detected
     assert second.metrics.regression_detected
     entry = next(one for one in second.actions if one["action"] == "rolled_back")
@@ -169,9 +173,41 @@ def test_a_change_that_makes_things_worse_is_rolled_back_and_evaluated_again(mon
     assert len(second.checkpoint.ledger.entries) > len(first.checkpoint.ledger.entries), (
         "what was rolled back was tried all the same"
     )
-    third = learn_once(second.checkpoint, found, iteration=3, now=NOW)
+    third = learn_once(second.checkpoint, found, iteration=4, now=NOW)
     assert not third.proposed.own
     assert first.checkpoint.tested == third.checkpoint.tested
+
+
+def test_a_set_that_is_not_better_beyond_noise_is_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+    targets = targets_of(judged_items(40, 3))
+    for module in ("set_building", "step"):
+        monkeypatch.setattr(f"jumar.learning.{module}.cheap_scores", nearer_with("helps"))
+    script = Script({2: [proposal("idle", iteration=2)], 3: [proposal("helps", iteration=3)]})
+    found = material(targets, Judgemental({one.item.id: one.score for one in targets}), script)
+    known, told = begin(EMPTY, found), list[dict[str, Any]]()
+    for iteration in (1, 2, 3):
+        learned = learn_once(known, found, iteration=iteration, now=NOW)
+        known, told = learned.checkpoint, [*told, *learned.actions]
+    reasons = {one["description"]: (one["action"], one["reason"]) for one in told}
+    aside = "the set with it was not better beyond noise on items that it was not made from"
+    assert ("rejected_pattern", aside) == reasons["says idle"]
+    assert ("committed_pattern", "the fit gave it points") == reasons["says helps"]
+    assert [["helps"]] == [one.phrases for one in known.state.patterns.patterns]
+    assert not any(one.regression_detected for one in known.state.history)
+    gaps = [one.abs_gap for one in known.state.history]
+    assert gaps[0] == gaps[1] == pytest.approx(0.3)
+    assert gaps[2] == pytest.approx(0.1)
+
+
+def nearer_with(helpful: str) -> Any:
+    """Return a stand-in for applying a set: 0.3 off, 0.1 where the set knows the helpful phrase."""
+
+    def scores(patterns: PatternSet, targets: Sequence[Target], rubric: object) -> dict[str, float]:
+        del rubric
+        off = 0.1 if any(helpful in one.phrases for one in patterns.patterns) else 0.3
+        return {one.item.id: one.score - off for one in targets}
+
+    return scores
 
 
 def test_a_plateau_above_the_target_is_recovered_from_and_what_was_tried_is_on_record() -> None:
@@ -242,9 +278,9 @@ def test_a_gap_that_moves_in_its_fifth_decimal_is_no_divergence() -> None:
     assert "gap_increasing" == diverging(history(0.20, 0.21, 0.22), "evidence")["reason"]
 
 
-@pytest.mark.parametrize("gamed", [False, True])
-def test_a_set_that_tracks_good_items_twice_converges_unless_it_can_be_gamed(
-    monkeypatch: pytest.MonkeyPatch, gamed: bool
+@pytest.mark.parametrize(("gamed", "robust"), [(False, True), (True, True), (True, False)])
+def test_a_set_that_tracks_good_items_twice_converges_unless_a_robust_one_can_be_gamed(
+    monkeypatch: pytest.MonkeyPatch, gamed: bool, robust: bool
 ) -> None:
     records = judged_items(60, 3, effect=0.5)
     for one in records:
@@ -254,17 +290,18 @@ def test_a_set_that_tracks_good_items_twice_converges_unless_it_can_be_gamed(
         monkeypatch.setattr(f"jumar.learning.{module}.cheap_scores", scored_by("harm"))
     raised = ProbeResult(name="stuffing", items=60, mean_change=0.5 * gamed, interval=None, raised=0.0, tolerance=0.1, worst=())
     monkeypatch.setattr("jumar.learning.step.probe_set", lambda *_, **__: ProbeReport(results=(raised,)))
-    found = material(targets, Judgemental({one.item.id: one.score for one in targets}), Script({}))
+    found = material(targets, Judgemental({one.item.id: one.score for one in targets}), Script({}), robust=robust)
     first = learn_once(begin(EMPTY, found), found, iteration=1, now=NOW)
     second = learn_once(first.checkpoint, found, iteration=2, now=NOW)
+    held = not (gamed and robust)
     assert second.metrics.tracks
-    assert gamed is not second.convergence["converged"], second.convergence
-    assert gamed is not second.convergence["checks"]["probes"]
-    assert ("nothing more to propose" if gamed else "converged") == second.checkpoint.stopped
+    assert held is second.convergence["converged"], second.convergence
+    assert ("probes" in second.convergence["checks"]) is robust
+    assert ("converged" if held else "nothing more to propose") == second.checkpoint.stopped
     longer = replace(found, min_iterations=3)
     assert "insufficient_iterations" == learn_once(first.checkpoint, longer, iteration=2, now=NOW).convergence["reason"]
     third = learn_once(second.checkpoint, longer, iteration=3, now=NOW)
-    assert gamed is not third.convergence["converged"]
+    assert held is third.convergence["converged"]
 
 
 def test_patterns_that_were_given_have_to_earn_their_place() -> None:
@@ -304,7 +341,7 @@ def test_the_seed_profile_commits_by_the_first_designs_counters() -> None:
     assert all(status in {"active", "provisional"} for status in by_status.values())
 
 
-def test_a_lower_learning_rate_makes_smaller_changes_under_the_profile_seed_too_and_in_the_final_set() -> None:
+def test_a_lower_learning_rate_makes_smaller_changes_and_in_the_final_set_too() -> None:
     script = Script({1: [proposal("for instance")], 2: [proposal("measured twice", iteration=2)]})
     found = material(targets_of(judged_items(60, 3)), AdditiveBuilder(rubric="text"), script, profile="seed")
     first = learn_once(begin(EMPTY, found), found, iteration=1, now=NOW).checkpoint
@@ -315,15 +352,6 @@ def test_a_lower_learning_rate_makes_smaller_changes_under_the_profile_seed_too_
         assert {"for instance": 1.0, "measured twice": weight} == weights
         assert all(weights == {one.phrases[0]: one.weight for one in line.patterns.patterns} for line in after.lines)
         assert weights == {one.phrases[0]: one.weight for one in final_set(after, found).patterns}
-
-    fitted = material(targets_of(judged_items(60, 3)), ScorecardBuilder(made=NOW, rubric="text"), script)
-    learned = learn_once(begin(EMPTY, fitted), fitted, iteration=1, now=NOW).checkpoint
-    rates = [0.25, 1.0]
-    sets = [
-        final_set(replace(learned, state=replace(learned.state, parameters=LearnParameters(learning_rate=rate))), fitted)
-        for rate in rates
-    ]
-    assert rates == [(one.calibration or {})["fitted"]["learning_rate"] for one in sets]
 
 
 @pytest.mark.parametrize(("profile", "groups"), [("seed", 40), ("evidence", 40), ("evidence", 110)])
@@ -340,7 +368,8 @@ def test_firings_and_accuracies_of_the_test_items_are_in_the_set_after_each_iter
             for one in own.patterns:
                 if one.feature is not None or one.status not in {"active", "provisional"}:
                     continue
-                fires = [any(phrase in item.item.text for phrase in one.phrases) for item in found.tested]
+                own_matcher = PatternMatcher([one])
+                fires = [bool(own_matcher.fired(item.item.text)) for item in found.tested]
                 agrees = [(item.score >= 4.0) == (one.type == "good") for item in found.tested]
                 right = sum(fired is agreed for fired, agreed in zip(fires, agrees, strict=True))
                 assert (sum(fires), right / len(fires)) == (one.times_fired, one.accuracy), one.phrases

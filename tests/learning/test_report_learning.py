@@ -52,9 +52,13 @@ KEPT: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run of one iteration; nobody changes it."""
+    """A finished run of one iteration, whose judge likes long texts, too; nobody changes it."""
     place = tmp_path_factory.mktemp("learned")
-    items = write_items(place / "judged.jsonl", judged_items(40, 3, seed=8))
+    records = judged_items(40, 3, seed=8)
+    for one in records:
+        longer = (len(one["text"]) - 250) / 150
+        one["judge_scores"] = [round(min(5.0, max(1.0, score + longer)), 2) for score in one["judge_scores"]]
+    items = write_items(place / "judged.jsonl", records)
     call("learn", str(items), "--judge", f"replay:{items}", "-o", str(place / "out"), "--max-iterations", "1", "-q", check=0)
     return place / "out"
 
@@ -96,12 +100,11 @@ def test_nothing_is_said_twice(report: LearningReport):
 
 def test_every_proposal_is_told_with_its_reason(report: LearningReport):
     actions = report.logs[-1]["actions_taken"]
-    assert {"committed_pattern", "rejected_pattern"} <= {one["action"] for one in actions}
+    assert {"committed_pattern"} == {one["action"] for one in actions}, "nobody proposes anything before the first fit"
     assert all(one["reason"] for one in actions)
     assert all(one["points"] for one in actions if one["action"] == "committed_pattern")
     text = render_markdown(report)
-    rejected = sum(one["action"] == "rejected_pattern" for one in actions)
-    assert f"{rejected:,} rejected: the fit gave {'it' if rejected == 1 else 'them'} no points" in text
+    assert f"{len(actions):,} committed: the fit gave them points" in text
     planted = next(one for one in phrases(report) if any(word in one.says for word in GOOD[0].split()))
     assert planted.value > 0
     assert 0 < planted.fired
@@ -186,7 +189,7 @@ def test_names_of_others_are_text(report: LearningReport):
 def test_progress_names_what_matters_most(report: LearningReport):
     text = render_progress([LearningProgress.of(report.logs[-1])])
     assert "rank correlation" in text
-    assert "more)" in text
+    assert re.search(r"\d+ more,\s+and", text)
     assert len(text.splitlines()) < 20
 
 

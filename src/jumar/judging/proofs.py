@@ -121,7 +121,9 @@ class ProofLooks(_Part):
 
 
 class Proof(_Part):
-    """``proof.json``. ``statistics`` is what :meth:`jumar.learning.proof.evidence.ProofEvidence.to_json` gives of the rows.
+    """``proof.json``. ``robust`` is that of the set, None where it does not say.
+
+    ``statistics`` is what :meth:`jumar.learning.proof.evidence.ProofEvidence.to_json` gives of the rows.
 
     ``content_hash`` is the SHA-256 of everything else.
     """
@@ -135,6 +137,7 @@ class Proof(_Part):
     judge: ProofJudge
     rubric: ProofRubric
     patterns: ProofPatterns
+    robust: bool | None = None
     seed: int
     baselines: dict[str, Annotated[float, Field(allow_inf_nan=False)]]
     statistics: dict[str, Any]
@@ -143,9 +146,16 @@ class Proof(_Part):
     opened: tuple[OpenRow, ...]
     content_hash: Hash = "0" * 64
 
+    def _document(self) -> dict[str, Any]:
+        """Return plain JSON; proofs of before sets said whether they are robust have no such key."""
+        document = self.model_dump(mode="json")
+        if self.robust is None:
+            del document["robust"]
+        return document
+
     def computed_hash(self) -> str:
         """Return the hash that ``content_hash`` should be."""
-        return digest_of(self.model_dump(mode="json", exclude={"content_hash"}))
+        return digest_of({name: value for name, value in self._document().items() if name != "content_hash"})
 
     def hashed(self) -> Proof:
         """Return the proof with the hash of its content."""
@@ -153,7 +163,7 @@ class Proof(_Part):
 
     def to_bytes(self) -> bytes:
         """Return what the file holds: JSON in ASCII, a row a line."""
-        document = self.model_dump(mode="json")
+        document = self._document()
         lines: list[bytes] = []
         for name, value in document.items():
             shown = canonical(value)

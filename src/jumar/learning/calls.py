@@ -58,12 +58,13 @@ def learn(
     min_iterations: int = 2,
     profile: Literal["evidence", "seed"] = "evidence",
     propose: ProposerName = "terms",
+    robust: bool = False,
     **asking: Unpack[Asking],
 ) -> LearnResult:
     """Learn a cheap judge as ``jumar learn`` does: until it has arrived, within the budget, into ``output``.
 
     ``judge`` is a spec such as ``openai:MODEL``; ``group`` the key of what belongs together, ``fields`` our names to the records'
-    keys. Called again it resumes. ``document()`` of the result
+    keys. ``robust`` is for a set that a loop optimises against. Called again it resumes. ``document()`` of the result
     is what ``--json`` prints; ``summary`` is None where there is no verdict.
 
     Not to be called where an event loop is running. Errors: those of :func:`jumar.learning.run.learn.learn`,
@@ -94,6 +95,7 @@ def learn(
         min_iterations=min_iterations,
         profile=profile,
         proposer=propose,
+        robust=robust,
     )
     return run(request, switch=StopSwitch())
 

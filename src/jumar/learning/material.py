@@ -189,7 +189,10 @@ class SetBuilder(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Material:
-    """What a run learns from, the same in every iteration: the open items that were judged, in their order, and how."""
+    """What a run learns from: the open items that were judged, in their order, and how.
+
+    It is the same in every iteration unless it is ``growing``, as in a loop. ``robust``: a set that a probe raises is no end.
+    """
 
     targets: tuple[Target, ...]
     split: Split
@@ -201,6 +204,8 @@ class Material:
     seed: int = 0
     threshold: float = 0.5
     min_iterations: int = FEWEST_ITERATIONS
+    robust: bool = False
+    growing: bool = False
 
     @cached_property
     def rounds(self) -> tuple[Round, ...]:
@@ -221,6 +226,11 @@ class Material:
         """The judge's own noise, in points; 0 where every item was read once."""
         found = noise_of(self.targets)
         return 0.0 if found is None else found.mean_abs_difference
+
+    @property
+    def fits(self) -> bool:
+        """Whether sets are fitted, so that the fit of what stands in the items is where learning begins."""
+        return self.profile == "evidence"
 
     def inside(self, keys: frozenset[str]) -> list[Target]:
         """Return the targets of these groups, in their order."""

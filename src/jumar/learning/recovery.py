@@ -213,6 +213,7 @@ NOT_OFFERED: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {
         "evidence": {
             "increase_validation_threshold": "profile evidence commits what the fit gives points, whatever its accuracy",
+            "prune_low_weight_patterns": "profile evidence weighs all phrases at once, and what has little weight moves little",
             "reset_provisional": "under profile evidence nothing stays provisional: the fit decides at once",
         },
         "seed": {},

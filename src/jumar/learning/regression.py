@@ -59,6 +59,14 @@ class Regression:
     items: int
     groups: int
 
+    @property
+    def improved(self) -> bool:
+        """Whether gap or order are better, the whole interval says so, and the other one is no worse."""
+        gap, _, order = self.conditions
+        narrower = gap.high is not None and gap.high < 0 and (order.delta is None or order.delta >= 0)
+        ordered = order.low is not None and order.low > 0 and (gap.delta or 0.0) <= 0
+        return narrower or ordered
+
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON: the keys of :func:`jumar.judging.check_for_regression`, and the figures."""
         found: dict[str, Any] = {"regression": self.regression}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from jumar.judging.auto.conformal import fit_intervals
 from jumar.judging.cheap.evaluator import CheapModeEvaluator, RubricChoice
@@ -45,11 +45,15 @@ class AdditiveBuilder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScorecardBuilder:
-    """Points fitted to what the judge said; needs the extra ``learn``. ``made`` is the date on new patterns."""
+    """Points fitted to what the judge said; needs the extra ``learn``. ``made`` is the date on new patterns.
+
+    Words and pairs of words of the items are candidates beside those that are handed in. ``robust``: with the guard.
+    """
 
     made: datetime
     rubric: Literal["story", "text"]
     seed: int = 0
+    robust: bool = False
 
     def build(
         self, targets: Sequence[Target], base: PatternSet, candidates: Sequence[PatternV2], *, learning_rate: float = 1.0
@@ -71,7 +75,7 @@ class ScorecardBuilder:
             learning_rate=learning_rate,
             seed=self.seed,
             rubric=self.rubric,
-            settings=FitSettings(mine_phrases=False),
+            settings=FitSettings(guard=self.robust),
         )
         predictions = dict(zip((target.item.id for target in targets), found.predictions, strict=True))
         return BuiltSet(patterns=found.patterns, predictions=predictions, report=found.report.to_json())
@@ -139,27 +143,48 @@ def rebuild_sets(
         candidates = [one for one in _own_candidates(checkpoint.state, material.profile) if one.id not in without]
         made = material.builder.build(material.targets, checkpoint.state.patterns, candidates, learning_rate=rate)
         patterns, own, report = made.patterns, made.predictions, made.report
-    state = replace(
-        checkpoint.state, patterns=patterns, proposals=_decided(checkpoint.state.proposals, _live(patterns), material)
-    )
+    state = replace(checkpoint.state, patterns=patterns, proposals=_decided(checkpoint.state, patterns, material))
     return replace(checkpoint, state=state, lines=tuple(lines), own=own, tested=tested), report
 
 
 def _own_candidates(state: LearnState, profile: Profile) -> list[PatternV2]:
-    return [_candidate(proposal, profile) for proposal in state.proposals if proposal.status != "rejected"]
+    return [
+        _candidate(proposal, profile)
+        for proposal in state.proposals
+        if proposal.status != "rejected" and proposal.provenance.get("by") != MINED
+    ]
 
 
-def _live(patterns: PatternSet) -> frozenset[str]:
-    return frozenset(pattern.id for pattern in patterns.patterns if pattern.status == "active" and pattern.weight > 0)
+MINED: Final = "fit"
+"""Where phrases are from that nobody proposed: the fit found them in the items."""
 
 
-def _decided(proposals: Sequence[PatternProposal], live: Collection[str], material: Material) -> tuple[PatternProposal, ...]:
-    """Return proposals with their status: under ``evidence`` what got points is in the set, and what got none is out of it."""
-    if material.profile == "seed":
-        return tuple(proposals)
-    return tuple(
-        proposal.model_copy(update={"status": "validated" if as_pattern(proposal).id in live else "rejected"})
-        for proposal in proposals
+def _decided(state: LearnState, patterns: PatternSet, material: Material) -> tuple[PatternProposal, ...]:
+    """Return the proposals with their status: under ``evidence`` what got points is in the set, and what got none is out of it.
+
+    What the fit found by itself in the items is a proposal like any other, so that it is told, and tested on the held-out items.
+    """
+    if not material.fits:
+        return state.proposals
+    live = {pattern.id: pattern for pattern in patterns.patterns if pattern.status == "active" and pattern.weight > 0}
+    decided: list[PatternProposal] = []
+    for proposal in state.proposals:
+        own = live.pop(as_pattern(proposal).id, None)
+        changes: dict[str, Any] = {"status": "rejected" if own is None else "validated"}
+        if own is not None and proposal.provenance.get("by") == MINED:
+            changes["pattern"] = own.model_dump(mode="json")  # it claims nothing: the fit may have turned its sign
+        decided.append(proposal.model_copy(update=changes))
+    return (*decided, *(_mined(pattern, state.iteration) for pattern in live.values() if pattern.feature is None))
+
+
+def _mined(pattern: PatternV2, iteration: int) -> PatternProposal:
+    return PatternProposal(
+        pattern=pattern.model_dump(mode="json"),
+        proposed_at=iteration,
+        status="validated",
+        category=pattern.category,
+        rationale="it stands in the items, and the fit gave it points",
+        provenance={"by": MINED},
     )
 
 
@@ -177,12 +202,14 @@ def probe_set(patterns: PatternSet, items: Sequence[Item], rubric: RubricChoice,
 def final_set(checkpoint: Checkpoint, material: Material) -> PatternSet:
     """Return the set of what is known, made of all open items, as boldly as the last one: what is learned in the end.
 
-    Where it is calibrated, it carries the intervals for mode ``auto``: of the errors of the test items, each by a set that saw
-    neither it nor a proposal that came from it.
+    Where groups are cross-fitted, a fitted set was made of all of them already. Where it is calibrated, it carries the intervals
+    for mode ``auto``: of the errors of the test items, each by a set that saw neither it nor a proposal that came from it.
     """
-    candidates = _own_candidates(checkpoint.state, material.profile)
-    rate = checkpoint.state.parameters.learning_rate
-    made = material.builder.build(material.targets, checkpoint.state.patterns, candidates, learning_rate=rate).patterns
+    made = checkpoint.state.patterns
+    if not (material.fits and material.split.cross_fitted):
+        candidates = _own_candidates(checkpoint.state, material.profile)
+        rate = checkpoint.state.parameters.learning_rate
+        made = material.builder.build(material.targets, made, candidates, learning_rate=rate).patterns
     patterns = count_firing(made, material).model_copy(
         update={"calibration_history": checkpoint.state.patterns.calibration_history}
     )

@@ -33,21 +33,30 @@ def gap_of(checkpoint: Checkpoint, material: Material) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeOutcome:
-    """What stays of a change: the change, or what was before it. ``entries`` are for the log."""
+    """What stays of a change: the change, or what was before it. ``entries`` are for the log.
+
+    ``set_aside``: it was no worse, and not better beyond noise either, so that what was before it stays.
+    """
 
     checkpoint: Checkpoint
     regression: Regression
+    set_aside: bool = False
     entries: tuple[Entry, ...] = ()
 
 
 def check_or_roll_back(before: Checkpoint, after: Checkpoint, material: Material) -> ChangeOutcome:
     """Return ``after``, or what was before it where the change is a regression: rolled back, and evaluated again.
 
-    The proposals of the change are rejected then, and stay on record with their tests.
+    Where sets are fitted, the first fit is where learning begins, and a later set has to be better beyond noise, unless there are
+    more items than before. The proposals of a change that does not stay are rejected, and are on record with their tests.
     """
     found = check_change(_scored(before, material), _scored(after, material), profile=material.profile, seed=material.seed)
+    if material.fits and not before.state.iteration:
+        return ChangeOutcome(checkpoint=after, regression=replace(found, regression=False, condition=None))
     if not found.regression or found.condition is None:
-        return ChangeOutcome(checkpoint=after, regression=found)
+        if not material.fits or material.growing or found.improved:
+            return ChangeOutcome(checkpoint=after, regression=found)
+        return ChangeOutcome(checkpoint=_before(before, after), regression=found, set_aside=True)
     back = _before(before, after)
     again = _scored_anew(back, material)
     condition = found.condition
@@ -224,7 +233,7 @@ def begin(patterns: PatternSet, material: Material) -> Checkpoint:
 def learn_once(checkpoint: Checkpoint, material: Material, *, iteration: int, now: datetime) -> IterationOutcome:
     """Return what is known after iteration ``iteration``. ``now`` only dates its record."""
     proposed = propose_all(checkpoint, material, iteration)
-    tried, report = build_with_proposals(checkpoint, proposed, material, iteration)
+    tried, report = build_sets(checkpoint, proposed, material, iteration)
     change = check_or_roll_back(checkpoint, tried, material)
     after, before = change.checkpoint, checkpoint.state.history
     metrics, found = measure(after, material, iteration=iteration, now=now, before=before)
@@ -259,6 +268,16 @@ def learn_once(checkpoint: Checkpoint, material: Material, *, iteration: int, no
     )
 
 
+def build_sets(
+    checkpoint: Checkpoint, proposed: IterationProposals, material: Material, iteration: int
+) -> tuple[Checkpoint, Mapping[str, Any]]:
+    """Return what is known with the proposals; where a fit would be that of before, it is not made again."""
+    same = checkpoint.state.iteration and not material.growing and not proposed.own and not any(proposed.lines)
+    if material.fits and same:
+        return replace(checkpoint, state=replace(checkpoint.state, iteration=iteration)), {}
+    return build_with_proposals(checkpoint, proposed, material, iteration)
+
+
 def diverging(history: Sequence[IterationMetrics], profile: Profile) -> dict[str, Any]:
     """Return :func:`jumar.judging.detect_divergence`; under ``evidence`` a gap has grown where its two decimals have.
 
@@ -278,15 +297,15 @@ def diverging(history: Sequence[IterationMetrics], profile: Profile) -> dict[str
 def converged(
     history: Sequence[IterationMetrics], checkpoint: Checkpoint, material: Material
 ) -> tuple[dict[str, Any], ProbeReport | None]:
-    """Return :func:`jumar.judging.check_convergence` with one check more: a set that can be gamed is not converged.
+    """Return :func:`jumar.judging.check_convergence`, with one check more of a robust run: that no probe raises the scores.
 
-    It is probed only where all the others held; None where it was not.
+    The set is probed only where all the others held; None where it was not.
     """
     found = check_convergence(history, material.min_iterations)
     if "checks" in found:
         checks = {**found["checks"], "no_divergence": not diverging(history, material.profile)["diverging"]}
         found |= {"checks": checks, "converged": all(checks.values())}
-    if not found["converged"]:
+    if not found["converged"] or not material.robust:
         return found, None
     probes = probe_set(checkpoint.state.patterns, [one.item for one in material.tested], material.rubric, seed=material.seed)
     return {**found, "converged": probes.passed, "checks": {**found["checks"], "probes": probes.passed}}, probes
@@ -381,6 +400,8 @@ def explain_decisions(
             reason = _recovered(proposal, pattern.id, recovery, statuses_changed.get(pattern.id))
         elif change.regression.regression and was is None:
             reason = "the change that it was part of was rolled back"
+        elif change.set_aside and was is None:
+            reason = "the set with it was not better beyond noise on items that it was not made from"
         else:
             reason = _why(proposal, after, profile, was)
         live = proposal.status == "validated" and card is not None

@@ -225,7 +225,7 @@ class LoopLearning:
         made = self._made(context)
         stories = all(target.item.story is not None for target in gathered.targets)
         kind = ("story" if stories else "text") if self._rubric is None else self._rubric.kind
-        fitted = ScorecardBuilder(made=made, rubric="story" if kind == "story" else "text")
+        fitted = ScorecardBuilder(made=made, rubric="story" if kind == "story" else "text", robust=True)
         return Material(
             targets=gathered.targets,
             split=gathered.split,
@@ -234,6 +234,8 @@ class LoopLearning:
             made=made,
             rubric=self._rubric,
             profile="seed" if profile == "seed" else "evidence",
+            robust=True,
+            growing=True,
         )
 
     def _made(self, context: StepContext) -> datetime:

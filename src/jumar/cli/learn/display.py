@@ -24,7 +24,6 @@ Told = Callable[[int], "LearningProgress | None"]
 
 COLUMNS: Final = ("it", "gap", "Δ", "rank", "patterns", "committed", "rejected", "")
 _WIDTHS: Final = (5, 7, 8, 7, 10, 11, 10, 0)
-_SPAN: Final = 4.0  # a closeness of 0 is as far off as a score from 1 to 5 can be
 _SAID: Final = 100
 _QUARTERS: Final = 4
 
@@ -76,17 +75,21 @@ class _Rows:
         if record.status != "ok":
             return (str(number_), "—", "", "", "", "", "", cut(escape(record.status_reason), _SAID))
         found = self._told(number_) if number_ else None
-        closeness = record.dimensions.get("closeness")
-        gap = (1 - closeness) * _SPAN if closeness is not None else None
+        gap = _figure(record, "closeness")
         change = "" if gap is None or self._gap is None else _signed(gap - self._gap)
         self._gap = gap
-        rank = next((reading.reason.rpartition(" ")[2] for reading in record.readings if reading.dimension == "ranking"), "—")
-        shown = f"{float(rank):.2f}".replace("-", "−") if rank not in {"", "—"} else "—"
+        shown = number(_figure(record, "ranking")).replace("-", "−")
         if found is None:
             said = " · ".join([*(["start"] if not number_ else []), *marks])
             return (str(number_), number(gap), change, shown, "", "", "", said)
         counts = (f"{found.patterns:,}", f"{found.committed:,}", f"{found.rejected:,}")
         return (str(number_), number(gap), change, shown, *counts, " · ".join([*marks, *_happened(found)]))
+
+
+def _figure(record: IterationRecord, dimension: str) -> float | None:
+    """Return the figure that ends the reason of a reading; None where there is none."""
+    said = next((one.reason.rpartition(" ")[2] for one in record.readings if one.dimension == dimension), "")
+    return None if said in {"", "—"} else float(said)
 
 
 def _happened(found: LearningProgress) -> list[str]:

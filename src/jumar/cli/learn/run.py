@@ -72,6 +72,12 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     show_default=True,
     help="Who proposes patterns: statistics of words, or the judge's model.",
 )
+@click.option(
+    "--robust",
+    is_flag=True,
+    default=False,
+    help="Give no points for what makes an item worse or just longer: for a set that a loop optimises against.",
+)
 @judge_options
 @json_option
 @quiet_option

@@ -175,7 +175,8 @@ class PatternSet(BaseModel):
 
     ``scoring_weights`` are those of the rubric's components, by name; a component that is not named weighs 1. ``calibration``
     of the kind ``"scorecard"`` is checked against :class:`jumar.judging.patterns.models.Scorecard`, which turns points
-    into scores; of any other kind it is kept and has no effect. ``calibration_history`` is oldest first.
+    into scores; of any other kind it is kept and has no effect. ``calibration_history`` is oldest first. A set that
+    was learned has the key ``robust``, which :attr:`is_robust` reads.
     """
 
     version: Literal["2.0"]
@@ -195,6 +196,11 @@ class PatternSet(BaseModel):
     def _readable_scorecard(self) -> PatternSet:
         self.scorecard()
         return self
+
+    @property
+    def is_robust(self) -> bool:
+        """Whether points were fitted so that making an item worse or longer raises no score; True where the set does not say."""
+        return (self.model_extra or {}).get("robust") is not False
 
     def scorecard(self) -> Scorecard | None:
         """Return the calibration as a scorecard; None where there is none, or one of another kind.

@@ -50,7 +50,10 @@ class IterationProposals:
 
 
 def propose_all(checkpoint: Checkpoint, material: Material, iteration: int) -> IterationProposals:
-    """Ask for proposals along each line, and test them on its test items. A set that was given is proposed first, to all."""
+    """Ask for proposals along each line, and test them on its test items. A set that was given is proposed first, to all.
+
+    Where sets are fitted nobody else is asked in the first iteration: a gap is worth a proposal once it is what a fit has left.
+    """
     asking = _Asking(checkpoint, material, iteration)
     given = given_proposals(checkpoint, iteration)
     lines: list[tuple[PatternProposal, ...]] = []
@@ -91,11 +94,13 @@ class _Asking:
     ) -> tuple[PatternProposal, ...]:
         """Return what is new of the proposals for ``targets``; ``earlier`` ones are not tried again, nor what says the same."""
         material = self._material
+        if material.fits and not self._known.state.iteration:
+            return ()
         found = material.proposer(
             ProposalRequest(
                 items=gap_items(targets, line.predictions, noise=material.noise),
                 known=line.patterns,
-                tried=frozenset(line.tried),
+                tried=frozenset(line.tried) | self._weighed(targets),
                 iteration=self._iteration,
                 diversity=self._known.state.parameters.diversity,
                 threshold=material.threshold,
@@ -111,6 +116,14 @@ class _Asking:
         merged = merge_proposals(found.proposals, there, [target.item.text for target in targets])
         self.merges += merged.merges
         return merged.kept
+
+    def _weighed(self, targets: Sequence[Target]) -> frozenset[str]:
+        """Return what every fit to ``targets`` weighs without being asked to, of either sign."""
+        if not self._material.fits:
+            return frozenset()
+        from jumar.learning.scorecard.pool import mined_keys
+
+        return mined_keys([target.item for target in targets])
 
 
 def given_proposals(checkpoint: Checkpoint, iteration: int) -> tuple[PatternProposal, ...]:

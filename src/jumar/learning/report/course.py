@@ -294,6 +294,7 @@ _BY: Final = {
     "chi_square": "words that mark items the cheap judge gets wrong",
     "judge_words": "words of the judge's reasons that stand in the items",
     "word_family": "families of words, such as one word's forms",
+    "fit": "the fit, which found them in the items",
     "given": "the set that the run began with",
     "model": "the judge's model",
     "llm": "the judge's model",

@@ -161,6 +161,7 @@ class LearnData:
                 profile=self.request.profile,
                 seed=self.request.seed,
                 min_iterations=self.request.min_iterations,
+                robust=self.request.robust,
             )
             self._untold = _judgement(unscored, len(opened), self.verdicts.results(opened), self.judge.identity, self.calls)
         return self._material
@@ -198,7 +199,7 @@ class LearnData:
         kind = "story" if all(item.story is not None for item in self.items) else "text"
         if self.request.profile == "seed":
             return AdditiveBuilder(rubric=self.rubric)
-        return ScorecardBuilder(made=self.made, rubric=kind, seed=self.request.seed)
+        return ScorecardBuilder(made=self.made, rubric=kind, seed=self.request.seed, robust=self.request.robust)
 
 
 def open_share(request: LearnRequest, split: Split, items: Sequence[Item]) -> float | None:

@@ -15,6 +15,7 @@ from statistics import fmean
 from typing import Any, Final, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jumar.core.clock import SystemClock
 from jumar.core.codec import flat
@@ -71,6 +72,7 @@ from jumar.processes.control import StopSwitch, refuse_stop_file
 
 _SPAN: Final = 4.0  # from 1 to 5
 _DIGITS: Final = 2
+Floats = NDArray[np.float64]
 
 
 class MaterialSource(Protocol):
@@ -190,15 +192,18 @@ class LearnerScorer:
         tested = [one for one in material.tested if one.item.id in checkpoint.tested]
         if not tested:
             return ScoreReading(dimension=self.dimension, score=None, invalid="the set abstains from every test item")
-        score, said = self._of([one.score for one in tested], [checkpoint.tested[one.item.id] for one in tested])
+        truth = np.asarray([one.score for one in tested], dtype=np.float64)
+        score, said = self._of(truth, np.asarray([checkpoint.tested[one.item.id] for one in tested], dtype=np.float64))
+        constant = float(np.abs(truth - np.median(truth)).mean())
+        if self.dimension == "closeness" and not context.iteration and material.fits and (1.0 - score) * _SPAN > constant:
+            score, said = 0.0, f"a constant errs less, by {constant:.2f}: {said}"  # it can be had for nothing, and a fit has it
         reading = ScoreReading(
             dimension=self.dimension, score=max(0.0, min(1.0, score)), reason=said, seconds=time.monotonic() - began
         )
         # the start is scored first, and once: what the judge said of the open items was paid for it
         return reading.with_judgement(self._judged.judgement() if context.iteration == 0 else None)
 
-    def _of(self, judge: Sequence[float], cheap: Sequence[float]) -> tuple[float, str]:
-        truth, guess = np.asarray(judge, dtype=np.float64), np.asarray(cheap, dtype=np.float64)
+    def _of(self, truth: Floats, guess: Floats) -> tuple[float, str]:
         if self.dimension == "closeness":
             mae = round(float(np.abs(truth - guess).mean()), _DIGITS)
             return 1.0 - mae / _SPAN, f"MAE {mae:.2f}"
@@ -310,6 +315,7 @@ def _recorded(request: LearnRequest, items: str, judge: str) -> dict[str, Any]:
         "profile": request.profile,
         "propose": request.proposer,
         # runs of before it could be selected have none
+        "robust": request.robust or None,
         "min_iterations": None if request.min_iterations == FEWEST_ITERATIONS else request.min_iterations,
     }
 
@@ -375,13 +381,14 @@ def finish(request: LearnRequest, data: LearnData, outcome: LoopOutcome) -> dict
     summary = {
         **_course(logs),
         "supported": sum(member.role == "supported" for member in members),
-        "converged": agreed and probes.passed and verdict == "tracks",
+        "converged": agreed and verdict == "tracks" and (probes.passed or not request.robust),
         "tracks": verdict == "tracks",
         "quality_met": average >= QUALITY_TARGET,
         "cheap_avg": average,
         "best_iteration": None if outcome.chosen is None else outcome.chosen.iteration_number,
         "verdict": verdict,
         "heldout": proven.heldout,
+        "robust": request.robust,
         "probes": probes.to_json(),
         "looks": proven.proof.looks.model_dump(),
         "judge_calls": data.calls.calls,

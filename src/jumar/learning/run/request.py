@@ -34,7 +34,8 @@ class LearnRequest:
 
     ``heldout`` is the share of groups held out. ``patterns`` is the set to begin with, None for none. ``proposer`` says who
     proposes: statistics of ``terms``, or the model of the ``judge``. Before ``min_iterations``
-    a run is not converged, whatever it found.
+    a run is not converged, whatever it found. ``robust``: points are fitted so that making an item worse or longer raises
+    no score.
     """
 
     items: Path
@@ -49,6 +50,7 @@ class LearnRequest:
     min_iterations: int = FEWEST_ITERATIONS
     profile: Profile = "evidence"
     proposer: ProposerName = "terms"
+    robust: bool = False
 
 
 def prove_request(request: LearnRequest) -> ProveRequest:

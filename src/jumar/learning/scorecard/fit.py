@@ -107,12 +107,13 @@ def fit_scorecard(
     if facts["folds"] < 3 or not np.ptp(y) > 0:
         return _without_patterns(items, y, fold, rubric, facts)
     pool = gather_candidates(items, proposals, settings=chosen, made=made)
-    start = _start(pool, previous)
     limits: Any = import_module("threadpoolctl").threadpool_limits
     with limits(limits=1, user_api="blas"):  # on matrices this small threads wait for each other, and sum in another order
         gaming = measure_attack_gains(items, pool, fold, seed=seed) if chosen.guard else None
-        nested = Nested(pool, y, numbers, fold, chosen, start, learning_rate, gaming)
+        nested = Nested(pool, y, numbers, fold, chosen, _start(pool, previous), learning_rate, gaming)
         predictions, rule = nested.predictions(), nested.rule()
+    if rule.choice.kind == "constant" and not has_order(predictions, y, numbers):
+        return _without_patterns(items, y, fold, rubric, facts)
     kept = _kept(pool, rule, chosen)
     patterns = _set_of(pool, rule, kept, rubric, facts)
     if chosen.guard:
@@ -133,6 +134,21 @@ def fit_scorecard(
         fitted=_applied(patterns, pool.fires[:, kept], items),
         report=report,
     )
+
+
+_BEYOND_CHANCE: Final = 1.959964  # standard errors, two-sided 95 %
+
+
+def has_order(predictions: Floats, y: Floats, groups: Numbers) -> bool:
+    """Return whether ``(items,)`` predictions order items as their scores do, beyond chance.
+
+    The products of both ranks about their means, summed by group: groups are independent, and under no order at all their sums
+    have the mean zero. False where predictions or scores are all the same.
+    """
+    rank: Any = import_module("scipy.stats").rankdata
+    products = np.prod([ranks - ranks.mean() for ranks in (rank(np.round(predictions, 9)), rank(y))], axis=0)
+    sums = np.bincount(groups, products)
+    return float(sums.sum()) > _BEYOND_CHANCE * math.sqrt(float((sums**2).sum()))
 
 
 def group_folds(groups: Numbers, count: int, seed: int) -> Numbers:
@@ -180,14 +196,19 @@ def _checked(items: Sequence[Item], targets: Sequence[float], groups: Sequence[s
 
 
 def _without_patterns(items: Sequence[Item], y: Floats, fold: Numbers, rubric: Kind, facts: dict[str, Any]) -> ScorecardFit:
-    """Return an empty set that gives the median: all scores are the same, or there are too few groups to choose anything by."""
+    """Return an empty set that gives the median.
+
+    All scores are the same, there are too few groups to choose anything by, or nothing that was tried came closer than the median
+    or ordered items that it was not fitted on.
+    """
     predictions = np.full_like(y, MIDDLE)
     if facts["folds"] > 1:
         for one in range(facts["folds"]):
             predictions[fold == one] = np.median(y[fold != one])
     score = float(np.median(y))
-    card = Scorecard(rubric=rubric, base=score, unit=1.0, curve=constant_curve(score), fitted=facts)
-    patterns = PatternSet(version="2.0", patterns=[], calibration=card.model_dump(mode="json"))
+    fitted = {**facts, "calibration": "constant"}
+    card = Scorecard(rubric=rubric, base=score, unit=1.0, curve=constant_curve(score), fitted=fitted)
+    patterns = _marked([], card, facts)
     report = FitReport(**facts, calibration="constant", oof_mae=float(np.abs(predictions - y).mean()))
     return ScorecardFit(patterns=patterns, predictions=tuple(predictions.tolist()), fitted=(score,) * len(items), report=report)
 
@@ -242,4 +263,10 @@ def _set_of(pool: Pool, rule: Rule, kept: Sequence[int], rubric: Kind, facts: di
     ]
     fitted = {**facts, "strengths": rule.strengths, "blocks": rule.factors, "calibration": rule.choice.kind, "slope": slope}
     card = Scorecard(rubric=rubric, base=base, unit=unit, curve=curve, fitted=fitted)
-    return PatternSet(version="2.0", patterns=patterns, calibration=card.model_dump(mode="json"))
+    return _marked(patterns, card, facts)
+
+
+def _marked(patterns: list[PatternV2], card: Scorecard, facts: Mapping[str, Any]) -> PatternSet:
+    """Return the set, which says whether it was made with the guard."""
+    marked: dict[str, Any] = {"robust": bool(facts["guard"])}
+    return PatternSet(version="2.0", patterns=patterns, calibration=card.model_dump(mode="json"), **marked)

@@ -200,7 +200,7 @@ def _claimed(gram: Floats, covariance: Floats, strengths: Sequence[float], claim
     return points
 
 
-STRENGTHS: Final = (10.0, 30.0, 100.0, 300.0, 1_000.0, 3_000.0)
+STRENGTHS: Final = (3.0, 10.0, 30.0, 100.0, 300.0, 1_000.0)
 ROUNDING: Final = 1e-9
 """How far over the limit of the guard is still at it: two ways to add the same points differ in the last bits."""
 

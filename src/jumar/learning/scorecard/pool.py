@@ -23,6 +23,8 @@ from jumar.judging.cheap.scoring import words_of
 from jumar.judging.items.item import Item
 from jumar.judging.patterns.matcher import folded, literals
 from jumar.judging.patterns.models import PatternSet, PatternV2
+from jumar.judging.patterns.phrases import FUNCTION_WORDS
+from jumar.judging.patterns.proposed import UNDATED, pattern_key
 from jumar.learning.proof.attacks import ATTACKS, WORD_CHOICE, AttackMeans, stuffed
 
 Block = Literal["surface", "relation", "phrases"]
@@ -87,13 +89,36 @@ def gather_candidates(items: Sequence[Item], proposals: Sequence[PatternV2], *, 
         found = mined_phrases(items, least=settings.least_items, most=settings.most_mined, made=made)
         mined = [one for one in found if one.id not in taken and one.phrases[0] not in said]
     others = [*(one.model_copy(update={"status": "active"}) for one in asked), *mined]
+    said_on = fires_on(items, others)
+    kept = [*range(len(asked)), *(len(asked) + one for one in _different(said_on[:, len(asked) :], mined))]
+    others, said_on = [others[one] for one in kept], said_on[:, kept]
     patterns = [*own, *others]
     claims = np.zeros(len(patterns), dtype=np.int8)
     claims[len(own) : len(own) + len(asked)] = [1 if one.type == "good" else -1 for one in asked]
     blocks: list[Block] = [block_of(pattern) for pattern in patterns]
     sparse: Any = import_module("scipy.sparse")
-    fires = sparse.hstack([sparse.csr_matrix(steps.astype(np.float64)), fires_on(items, others)], format="csr")
+    fires = sparse.hstack([sparse.csr_matrix(steps.astype(np.float64)), said_on], format="csr")
     return Pool(tuple(patterns), tuple(blocks), claims, fires)
+
+
+def _different(fires: Any, patterns: Sequence[PatternV2]) -> list[int]:
+    """Return the places of columns of which no two are the same: of phrases that fire alike the one that says most."""
+    columns = fires.tocsc()
+    columns.sort_indices()
+    found: dict[bytes, int] = {}
+    for place, one in enumerate(patterns):
+        key = columns.indices[columns.indptr[place] : columns.indptr[place + 1]].tobytes()
+        other = found.get(key)
+        if other is None or _said(one.phrases[0]) > _said(patterns[other].phrases[0]):
+            found[key] = place
+    return sorted(found.values())
+
+
+def _said(phrase: str) -> tuple[int, int, int]:
+    """Return how much a phrase says: words that mean something, then as few others as can be, then letters."""
+    words = phrase.split(" ")
+    empty = sum(word in FUNCTION_WORDS for word in words)
+    return len(words) - empty, -empty, len(phrase)
 
 
 def block_of(pattern: PatternV2) -> Block:
@@ -176,12 +201,23 @@ def mined_phrases(items: Sequence[Item], *, least: int, most: int, made: datetim
 
     At most ``most``, those of the most items; in the order of the alphabet.
     """
+    return [_phrase(text, made) for text in _mined(items, least, most)]
+
+
+def mined_keys(items: Sequence[Item]) -> frozenset[str]:
+    """Return the keys of the patterns of either sign that a fit to ``items`` finds by itself."""
+    chosen = FitSettings()
+    found = [_phrase(text, UNDATED) for text in _mined(items, chosen.least_items, chosen.most_mined)]
+    return frozenset(pattern_key(one.model_copy(update={"type": kind})) for one in found for kind in ("good", "bad"))
+
+
+def _mined(items: Sequence[Item], least: int, most: int) -> list[str]:
     counts: Counter[str] = Counter()
     for item in items:
         words = lowered_words(item.text)
         counts.update({*words, *_pairs(item.text)})
     found = sorted((-count, text) for text, count in counts.items() if least <= count < len(items))[:most]
-    return [_phrase(text, made) for text in sorted(text for _, text in found)]
+    return sorted(text for _, text in found)
 
 
 def _pairs(text: str) -> Iterable[str]:
