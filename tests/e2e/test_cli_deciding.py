@@ -11,7 +11,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
-from commands import CONTROL, call, call_json, record
+from commands import call, call_json, record
 from finished import BEST, FOURTH, START, finished_loop, tree
 from loops import jumar, write_loop
 
@@ -151,7 +151,6 @@ def test_what_no_iteration_has_is_left_alone_and_named(here: Path):
         (here / name).write_text(text)
     line = "left alone: notes.md, report.md (no iteration has them)"
     assert line in call("apply", "t", "--dry-run", check=0).words
-    assert "notes.md" not in call("apply", "t", "--patch", check=0).out
     assert ["notes.md", "report.md"] == call_json("apply", "t", "--dry-run")["left_alone"]
     assert line in call("apply", "t", check=0).words
     assert BEST | mine == tree(here)
@@ -278,10 +277,9 @@ def test_apply_after_the_decision_changed_says_what_comes_next(here: Path, monke
     "options",
     [
         ("--undo", "--branch", "b"),
-        ("--patch", "--commit"),
+        ("--branch", "b", "--commit"),
         ("--force",),
-        ("-o", "x"),
-        ("--dry-run", "--patch"),
+        ("--dry-run", "--commit"),
         ("--dry-run", "--branch", "b"),
     ],
 )
@@ -358,31 +356,6 @@ def repository(here: Path) -> Path:
     git("add", "score.txt", "text.md")
     git("-c", "user.name=n", "-c", "user.email=e@x", "commit", "--quiet", "-m", "start")
     return here
-
-
-def test_a_patch_goes_through_git_apply(repository: Path):
-    patch = call("apply", "t", "--patch", check=0).out
-    assert START == tree(repository)
-    (repository / "p.patch").write_text(patch)
-    git("apply", "p.patch")
-    assert BEST == tree(repository)
-    assert "" == call("apply", "t", "--patch", check=0).out
-
-
-def test_a_patch_into_a_file_and_as_json(here: Path):
-    patch = call("apply", "t", "--patch", check=0).out
-    assert "wrote     x.patch (iteration 2, " in call("apply", "t", "--patch", "-o", "x.patch", check=0).out
-    assert patch == (here / "x.patch").read_text()
-    assert patch == call_json("apply", "t", "--patch")["patch"]
-    document = call_json("apply", "t", "--patch", "-o", "y.patch")
-    assert (None, str(here / "y.patch"), len(patch)) == (document["patch"], document["output"], document["bytes"])
-
-
-def test_a_patch_on_a_terminal_shows_escapes_and_sends_none(here: Path):
-    (here / "text.md").write_text("\x1b[2Jcleared\n")
-    called = call("apply", "t", "--patch", check=0, terminal=True)
-    assert CONTROL.isdisjoint(called.out)
-    assert "\\x1b[2Jcleared" in called.out
 
 
 def test_a_branch_leaves_work_directory_and_head_alone(repository: Path):

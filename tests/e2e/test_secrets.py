@@ -234,4 +234,3 @@ stop = {{ keep_going = true }}
         assert "named-" not in done.stdout or "[redacted]" in done.stdout, command
     assert SHAPE not in said
     assert said.count("named-[redacted].txt") >= 6
-    assert SHAPE in jumar(fresh_place, "apply", "--patch", check=0).stdout, "a patch is for git"

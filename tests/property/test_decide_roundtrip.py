@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -20,7 +18,6 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from jumar.errors import ConflictError, JumarError
 from jumar.loop.decisions.apply import apply, finish, plan_undo, undo
-from jumar.loop.decisions.git import make_patch
 from jumar.loop.decisions.plan import plan_apply
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.loop.store.in_force import trail, unfinished
@@ -252,21 +249,3 @@ TestApplyAndUndo = ApplyAndUndo.TestCase
 TestApplyAndUndo.settings = settings(
     max_examples=25, stateful_step_count=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
-
-# no links that lead to something: git apply looks through them, even where the patch itself makes a directory of one
-git_links = st.sampled_from(["./nowhere", "no/where"]).map(Link)
-in_git = st.one_of(st.builds(File, st.binary(max_size=40), st.sampled_from([0o644, 0o755])), git_links)
-
-
-@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
-@settings(max_examples=25)
-@given(before=trees(in_git), after=trees(in_git))
-def test_a_patch_is_what_git_apply_needs(before, after):
-    with loop_of(before, after) as (store, work):
-        patch = make_patch(store, 1, work, rules=RULES)
-        assert before == read_tree(work)
-        assert (before == after) == (patch == b"")
-        if patch:
-            done = subprocess.run(["git", "apply", "-"], cwd=work, input=patch, capture_output=True, check=False)
-            assert 0 == done.returncode, done.stderr
-        assert after == read_tree(work)

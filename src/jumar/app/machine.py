@@ -154,10 +154,10 @@ def disk_row(root: Path, snapshot: int | None = None) -> Row:
 
 
 def git_row() -> Row:
-    """Return whether git is there; only branches, commits and patches need it."""
+    """Return whether git is there; only branches and commits need it."""
     path = shutil.which("git")
     if path is None:
-        detail = "not found: `jumar apply --branch`, `--commit` and `--patch` need it"
+        detail = "not found: `jumar apply --branch` and `--commit` need it"
         return Row(
             name="git", state="yellow", detail=detail, fix="install git, for instance `apt-get install git` or `brew install git`"
         )

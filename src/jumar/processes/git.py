@@ -79,7 +79,7 @@ class Git:
         """Run a git command whose exit code is an answer."""
         program = shutil.which("git")
         if program is None:
-            raise UsageError("git was not found on PATH; install it, or run `jumar apply` without --branch, --commit and --patch")
+            raise UsageError("git was not found on PATH; install it, or run `jumar apply` without --branch and --commit")
         options = [part for setting in (*_SETTINGS, *self.settings) for part in ("-c", setting)]
         command = [program, *options, *arguments]
         try:

@@ -1,4 +1,4 @@
-"""Branch, commit and patch in real repositories."""
+"""Branch and commit in real repositories."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ import pytest
 from decide_kit import AT, BY, RULES, File, Link, Tree, new_loop, put, read_tree, record, write_tree
 
 from jumar.errors import ConflictError, StoreWriteError, UsageError
-from jumar.loop.decisions import git_tree as gittree
-from jumar.loop.decisions.apply import apply, undo
-from jumar.loop.decisions.git import make_branch, make_commit, make_patch
+from jumar.loop.decisions.apply import undo
+from jumar.loop.decisions.git import make_branch, make_commit
 from jumar.loop.decisions.plan import plan_apply
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.loop.store.loop_store import LoopStore
@@ -280,7 +279,7 @@ def test_a_name_that_is_none_is_refused(top, name):
 def test_outside_of_a_repository_the_way_out_is_said(tmp_path):
     work = tmp_path / "plain"
     store = loop_in(work)
-    with pytest.raises(UsageError, match=r"is in no git repository; `jumar apply` writes the files, `jumar apply --patch`"):
+    with pytest.raises(UsageError, match=r"is in no git repository; `jumar apply` writes the files, and `git init`"):
         branch(store, work)
 
 
@@ -300,7 +299,7 @@ def test_a_full_temporary_directory_is_said(top, monkeypatch):
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(gittree, "copy_file", full)
+    monkeypatch.setattr("jumar.loop.decisions.git.copy_file", full)
     with pytest.raises(StoreWriteError, match="the disk is full"):
         branch(loop_in(top), top)
 
@@ -347,7 +346,6 @@ def test_no_hook_runs(top, tmp_path):
     store = loop_in(top)
     branch(store, top)
     make_commit(store, 1, top, rules=RULES, by=BY, at=AT)
-    make_patch(store, 1, top, rules=RULES)
     assert not witness.exists()
     git(top, "commit", "-q", "--allow-empty", "-m", "they do run otherwise")
     assert witness.exists()
@@ -548,98 +546,3 @@ def test_nothing_is_written_while_the_index_is_locked_or_unmerged(top):
     with pytest.raises(UsageError, match="has unmerged paths"):
         make_commit(store, 1, top, rules=RULES, by=BY, at=AT)
     assert (START, ()) == (read_tree(top), store.decisions())
-
-
-# -------------------------------------------------------------------------------------------------------------- patch
-
-
-def test_a_patch_turns_a_clone_into_the_snapshot(top, tmp_path):
-    store = loop_in(top)
-    patch = make_patch(store, 1, top, rules=RULES)
-    assert START == read_tree(top)
-    git(tmp_path, "clone", "-q", str(top), "clone")
-    git(tmp_path / "clone", "apply", stdin=patch)
-    assert BETTER == read_tree(tmp_path / "clone")
-
-
-def test_a_patch_of_empty_files_whose_names_hold_spaces(tmp_path):
-    tree = {
-        " /a": File(),
-        "b b/ b": File(mode=0o755),
-        "c b/c b/c": File(),
-        "diff --git a/x b/x": File(b"diff --git a/y z b/y z\n"),
-    }
-    work = write_tree(tmp_path / "plain", {"b b/ b": File()})
-    git(work, "apply", stdin=make_patch(loop_in(work, tree), 1, work, rules=RULES))
-    assert tree == read_tree(work)
-
-
-def test_a_patch_changes_types_and_places(top, tmp_path):
-    tree = {"a.txt": Link("bin"), "l": File(b"a file\n"), "old.txt/below": File(b"1\n"), "bin": File(b"2\n")}
-    patch = make_patch(loop_in(top, tree), 1, top, rules=RULES)
-    git(tmp_path, "clone", "-q", str(top), "clone")
-    git(tmp_path / "clone", "apply", "--index", stdin=patch)
-    assert as_git(tree) == as_git(read_tree(tmp_path / "clone"))
-
-
-def test_a_patch_starts_from_the_work_tree_as_it_is(top):
-    store = loop_in(top)
-    put(top, "a.txt", File(b"edited, not committed\n"))
-    record(store, 2, {"untracked": File(b"goes\n")})
-    put(top, "untracked", File(b"goes\n"))
-    put(top, "mine", File(b"stays\n"))
-    patch = make_patch(store, 1, top, rules=RULES)
-    git(top, "apply", stdin=patch)
-    assert {**BETTER, "mine": File(b"stays\n")} == read_tree(top)
-    assert b"" == make_patch(store, 1, top, rules=RULES)
-
-
-def test_a_patch_in_a_subdirectory_has_names_from_the_top(top, tmp_path):
-    put(top, "part/x", File(b"old\n"))
-    git(top, "add", "-A")
-    git(top, "commit", "-q", "-m", "part")
-    patch = make_patch(loop_in(top / "part", {"x": File(b"new\n")}), 1, top / "part", rules=RULES)
-    assert b"diff --git a/part/x b/part/x\n" in patch
-    git(tmp_path, "clone", "-q", str(top), "clone")
-    git(tmp_path / "clone" / "part", "apply", stdin=patch)
-    assert {**START, "part/x": File(b"new\n")} == read_tree(tmp_path / "clone")
-
-
-def test_a_patch_outside_of_any_repository(tmp_path):
-    work = write_tree(tmp_path / "plain", START)
-    patch = make_patch(loop_in(work), 1, work, rules=RULES)
-    git(work, "apply", stdin=patch)
-    assert BETTER == read_tree(work)
-
-
-def test_a_patch_for_a_tree_with_other_line_endings(top, tmp_path):
-    put(top, ".gitattributes", File(b"*.txt text eol=crlf\n"))
-    put(top, "a.txt", File(b"one\r\ntwo\r\n"))
-    git(top, "add", "-A")
-    git(top, "commit", "-q", "-m", "crlf")
-    tree = {**read_tree(top), "a.txt": File(b"one\r\nthree\r\n")}
-    patch = make_patch(loop_in(top, tree), 1, top, rules=RULES)
-    assert b"\r" not in patch
-    git(tmp_path, "clone", "-q", str(top), "clone")
-    git(tmp_path / "clone", "apply", stdin=patch)
-    assert {**tree, "old.txt": File(b"goes\r\n")} == read_tree(tmp_path / "clone")
-
-
-def test_making_a_patch_leaves_no_object_behind(top):
-    store = loop_in(top)
-    before = sorted(str(path) for path in (top / ".git/objects").rglob("*"))
-    make_patch(store, 1, top, rules=RULES)
-    assert before == sorted(str(path) for path in (top / ".git/objects").rglob("*"))
-
-
-def test_a_patch_needs_no_lock_and_decides_nothing(top):
-    store = loop_in(top)
-    with LoopStore.open(store.paths.directory).lock():
-        assert make_patch(store, 1, top, rules=RULES)
-    assert () == store.decisions()
-
-
-def test_an_applied_iteration_needs_no_patch(top):
-    store = loop_in(top)
-    apply(store, plan_apply(store, 1, top, RULES), by=BY, at=AT)
-    assert b"" == make_patch(store, 1, top, rules=RULES)

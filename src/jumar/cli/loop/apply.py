@@ -1,9 +1,8 @@
-"""``jumar apply``: the selected iteration into the working directory, onto a branch, or as a patch; and back."""
+"""``jumar apply``: the selected iteration into the working directory, or onto a branch; and back."""
 
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,12 +21,11 @@ from jumar.cli.common import (
     way_to_apply,
 )
 from jumar.core.clock import SystemClock, current_user
-from jumar.core.files import as_write_error, write_named
 from jumar.core.redaction import current, redacted_json
 from jumar.core.text import escape, plural
 from jumar.errors import NothingEvaluatedError, UsageError
 from jumar.loop.decisions.apply import apply, data_of, finish, plan_undo, undo, way_back, workdir_of
-from jumar.loop.decisions.git import make_branch, make_commit, make_patch
+from jumar.loop.decisions.git import make_branch, make_commit
 from jumar.loop.decisions.moves import Change
 from jumar.loop.decisions.plan import ApplyPlan, plan_apply, unclaimed
 from jumar.loop.decisions.select import record_selection, refuse_program
@@ -46,7 +44,6 @@ Examples:
   jumar apply readme-polish       of this one
   jumar apply --undo              back to the state just before; of a loop in place, to its start
   jumar apply --branch best-of-loop
-  jumar apply --patch | git apply
 
 An apply that was interrupted is finished by the next one, or taken back with --undo."""
 
@@ -75,10 +72,6 @@ class _ApplyCommand(click.Command):
 @click.option("--force", is_flag=True, help="With --undo: also over files that changed since; they are set aside first.")
 @click.option("--branch", metavar="NAME", help="Commit it on a new git branch; working directory and HEAD stay as they are.")
 @click.option("--commit", "make_commit", is_flag=True, help="Apply it, and commit it on the current git branch.")
-@click.option("--patch", is_flag=True, help="Print it as a patch against the working directory; nothing is written.")
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="With --patch: write it here."
-)
 @standard_options
 def apply_command(loop: str | None, root: Path, **given: Any) -> int:
     """Put the selected iteration into the loop's working directory: the last override, else the selection.
@@ -87,11 +80,9 @@ def apply_command(loop: str | None, root: Path, **given: Any) -> int:
     """
     _check_options(given)
     store = open_loop(root, loop, tell=not (given["quiet"] or given["as_json"]))
-    if not (given["patch"] or given["dry_run"]):
+    if not given["dry_run"]:
         refuse_program(store.loop_id, "apply")
-    if given["patch"]:
-        _patch(store, given)
-    elif given["dry_run"]:
+    if given["dry_run"]:
         _dry_run(store, given)
     elif given["take_back"]:
         _undo(store, given)
@@ -101,17 +92,11 @@ def apply_command(loop: str | None, root: Path, **given: Any) -> int:
 
 
 def _check_options(given: Mapping[str, Any]) -> None:
-    ways = [
-        flag
-        for flag, name in (("--undo", "take_back"), ("--branch", "branch"), ("--commit", "make_commit"), ("--patch", "patch"))
-        if given[name]
-    ]
+    ways = [flag for flag, name in (("--undo", "take_back"), ("--branch", "branch"), ("--commit", "make_commit")) if given[name]]
     if len(ways) > 1:
         raise UsageError(f"{' and '.join(ways)} are different things to do; choose one")
     if given["force"] and not given["take_back"]:
         raise UsageError("--force belongs to --undo: an apply keeps a copy of everything that it replaces")
-    if given["output"] is not None and not given["patch"]:
-        raise UsageError("-o belongs to --patch")
     if given["dry_run"] and ways and ways != ["--undo"]:
         raise UsageError(
             f"--dry-run shows what a plain apply or --undo would change; {ways[0]} changes no file of yours by surprise"
@@ -124,7 +109,7 @@ def _name(path: str) -> str:
 
 
 def _print_document(document: Mapping[str, Any]) -> None:
-    print_json(redacted_json(document, current().redact, keep=frozenset({"patch"})))
+    print_json(redacted_json(document, current().redact))
 
 
 def _workdir(store: LoopStore) -> Path:
@@ -162,27 +147,6 @@ def _changing(store: LoopStore, workdir: Path) -> Generator[tuple[str, str]]:
 
 
 # ------------------------------------------------------------------------------------------------------- looking only
-
-
-def _patch(store: LoopStore, given: Mapping[str, Any]) -> None:
-    iteration, _ = _standing(store)
-    patch = make_patch(store, iteration, _workdir(store), rules=artifact_rules(store))
-    output: Path | None = given["output"]
-    if output is not None:
-        with as_write_error("write", output):
-            write_named(output, patch)
-    if given["as_json"]:
-        text = None if output is not None else patch.decode("utf-8", "backslashreplace")
-        written = None if output is None else str(output.absolute())
-        _print_document({"loop_id": store.loop_id, "iteration": iteration, "patch": text, "output": written, "bytes": len(patch)})
-    elif output is not None:
-        if not given["quiet"]:
-            print_line("wrote", f"{shown_path(output)} (iteration {iteration}, {len(patch):,} bytes)")
-    elif sys.stdout.isatty():
-        print_text(patch.decode("utf-8", "backslashreplace").removesuffix("\n"))
-    else:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(patch)
 
 
 def _dry_run(store: LoopStore, given: Mapping[str, Any]) -> None:
