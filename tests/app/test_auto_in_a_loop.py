@@ -14,6 +14,7 @@ from steps_kit import context
 
 from jumar.app.config.evaluator import EvaluatorConfig
 from jumar.app.run.evaluator import Evaluators, Place
+from jumar.judging.items.item import patterns_digest
 from jumar.judging.patterns.storage import load_pattern_set
 from jumar.judging.proofs import read_proof
 
@@ -166,3 +167,33 @@ def test_a_set_that_can_be_gamed_is_warned_about_in_cheap_mode_too(here: Path) -
     assert "mode cheap: the set can be gamed, says" in said
     Path("patterns.json").write_text('{"version": "2.0", "patterns": []}')
     assert "gamed" not in call("doctor", "--no-run").out
+
+
+@pytest.mark.parametrize("mode", ["cheap", "auto"])
+def test_a_set_that_was_learned_for_fidelity_scores_no_loop_unless_somebody_allows_it(here: Path, mode: str) -> None:
+    old = Path("jumar.toml").read_text()
+    if mode == "cheap":
+        old = old.partition("[evaluator]")[0] + '[evaluator]\nmode = "cheap"\nitems = "new.jsonl"\npatterns = "patterns.json"\n'
+    proof = read_proof(Path("proof.json"))
+    for robust in (True, False):
+        document = {**json.loads(Path("patterns.json").read_text()), "robust": robust}
+        Path("patterns.json").write_text(json.dumps(document))
+        of_set = proof.patterns.model_copy(update={"hash": patterns_digest(load_pattern_set(Path("patterns.json")))})
+        other = proof.model_copy(update={"robust": robust, "patterns": of_set}).hashed()
+        Path("proof.json").write_bytes(other.to_bytes())
+        Path("jumar.toml").write_text(old)
+        if robust:
+            assert "--robust" not in call("doctor", "--no-run").out
+    said = " ".join(call("run", check=2).err.split())
+    assert "[evaluator] patterns: " in said
+    assert "`jumar learn --robust`, or set allow_gameable = true" in said
+    Path("jumar.toml").write_text(old + "allow_gameable = true\n")
+    call("run", check=0)
+    assert "allow_gameable = true: scored by a learned set" in call("report", check=0).out
+    refused = call("prove", "--verify", "proof.json", "--patterns", "patterns.json", check=0)
+    assert "the set of patterns" in refused.out
+    document["robust"] = True
+    Path("patterns.json").write_text(json.dumps(document))
+    assert (
+        "robust: False in the proof, True computed" in call("prove", "--verify", "proof.json", "--patterns", "patterns.json").out
+    )

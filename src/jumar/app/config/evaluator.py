@@ -66,6 +66,7 @@ class JudgeOptions(Section):
     confidence: Annotated[float, Field(ge=0.5, le=0.99)] | None = None
     audit_seed: Annotated[int, Field(strict=True)] | None = None
     learn: bool | Literal["evidence", "seed"] | None = None
+    allow_gameable: Annotated[bool, Field(strict=True)] | None = None
 
     @field_validator("items")
     @classmethod

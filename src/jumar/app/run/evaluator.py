@@ -144,6 +144,7 @@ class LoopEvaluator:
             with _named(where, "mode"):
                 require_statistics()
         self._auto = self._proven(where) if options.mode == "auto" else None
+        self._refuse_gameable(where)
         self._learning = self._learner(where)
 
     def _learner(self, where: str) -> LoopLearning | None:
@@ -169,6 +170,17 @@ class LoopEvaluator:
             found.check_judge(self._judge, self._settings)
         self._rubric, self._cheap = found.rubric, found.evaluator
         return found
+
+    def _refuse_gameable(self, where: str) -> None:
+        """Refuse a score that a generator is rewarded for, and that was not made to be optimised against."""
+        used = None if self._cheap is None or self._options.mode == "dual" else self._cheap.patterns
+        if used is None or used.is_robust or self._options.allow_gameable:
+            return
+        raise ConfigError(
+            f"{where} patterns: {escape(str(self._patterns))} was not learned to be optimised against, as loops do: what makes "
+            "an item worse or just longer may raise its score. Learn it again with `jumar learn --robust`, or set "
+            "allow_gameable = true here, which the selection report tells"
+        )
 
     @property
     def asks(self) -> bool:

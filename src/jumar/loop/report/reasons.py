@@ -5,6 +5,9 @@ They are plain text, as markdown, HTML and JSON need it; whoever renders them es
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import cast
+
 from jumar.core.rendering.figures import UNKNOWN, iteration_label, listing, missed_percent, point_text, relaxed_text
 from jumar.core.text import percent, plural, points
 from jumar.loop.ranking.confirmed import Certainty
@@ -156,6 +159,8 @@ def rationale(report: LoopReport) -> tuple[str, ...]:
     bullets += _declined_after(report, chosen)
     bullets.append(checks_sentence(chosen))
     bullets += recheck_sentence(report.recheck)
+    if _allows_gameable(report.config.get("run")):
+        bullets.append("allow_gameable = true: scored by a learned set that was not made to be optimised against")
     if selection is not None and selection.stands == chosen.iteration_number:
         bullets += _runner_up(report, selection)
         if selection.fallback is not None:
@@ -163,6 +168,14 @@ def rationale(report: LoopReport) -> tuple[str, ...]:
         bullets += _start_sentence(report, chosen)
         bullets += _threshold_sentence(report, chosen)
     return tuple(bullets)
+
+
+def _allows_gameable(config: object) -> bool:
+    """Return whether anything in a configuration lets a set score that was learned without the guard."""
+    if isinstance(config, Mapping):
+        found = cast("Mapping[str, object]", config)
+        return found.get("allow_gameable") is True or any(map(_allows_gameable, found.values()))
+    return isinstance(config, list | tuple) and any(map(_allows_gameable, cast("Sequence[object]", config)))
 
 
 def capital(text: str) -> str:
