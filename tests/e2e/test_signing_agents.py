@@ -135,3 +135,22 @@ def test_a_loop_goes_on_without_the_snapshot_of_its_start(put_there: str):
     jumar(Path.cwd(), "run", check=10)
     jumar(Path.cwd(), "verify", "l")
     assert [0, 1, 2] == [iteration["iteration_number"] for iteration in jumar_json(Path.cwd(), "show", "l")["iterations"]]
+
+
+def test_one_into_which_another_candidate_writes_is_scored_again_when_nothing_else_runs():
+    slow = CHECK.replace("grep", "test $JUMAR_ITERATION = 0 || { touch ../../../../checking; sleep 1; }; grep")
+    begin("pass", iterations=2, more="candidates = 2\nworkers = 2\nisolation = 'copy'", then=slow)
+    with Path("../agent.py").open("a") as agent:
+        agent.write(
+            "import time\nother = pathlib.Path('../l@c01/out.txt')\n"
+            "end = time.monotonic() + 20\n"
+            "while os.environ['JUMAR_SLOT'] == '2' and time.monotonic() < end and not os.path.exists('../../../../checking'):\n"
+            "    time.sleep(0.01)\n"
+            "if os.environ['JUMAR_SLOT'] == '2':\n    other.write_text('good')\n    time.sleep(2)\n"
+        )
+    jumar(Path.cwd(), "run", check=10)
+    first = jumar_json(Path.cwd(), "show", "l")["iterations"][1]
+    assert ("ok", 0.0) == (first["status"], first["quality_score"])
+    started = [json.loads(path.read_text()) for path in sorted(Path(STORE, "attempts").glob("*.start.json"))]
+    assert 2 == sum((attempt["iteration"], attempt["purpose"]) == (1, "score") for attempt in started)
+    jumar(Path.cwd(), "verify", "l")

@@ -8,11 +8,11 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from jumar.core.codec import Fields
 from jumar.core.files import as_write_error, make_directory
-from jumar.core.text import escape
+from jumar.core.text import escape, named
 from jumar.errors import JumarError, StoreWriteError
 from jumar.loop.checks.broken import troubles
 from jumar.loop.checks.runners.suite import count_notes
@@ -47,6 +47,8 @@ _STATUS_OF: Mapping[Outcome, Status] = {
 
 
 _FULL = "cut off: "
+_QUIET_TRIES: Final = 2
+_LOOK: Final = 0.2  # seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +114,7 @@ class Evaluation:
         if given_up is not None:
             return Answers((CheckResult(name="evaluation", passed=False, broken=given_up),), found=found)
         for left in range(max(0, retries - before), -1, -1):
-            answers = yield from self._attempt(pending, ended)
+            answers = yield from self._undisturbed(pending, ended)
             if answers is None:
                 return None
             found = (*found, *answers.found)
@@ -159,12 +161,36 @@ class Evaluation:
         same = (end for start, end in attempts if start.nonce == pending.nonce and start.purpose == "score")
         return sum(end.outcome == outcome for end in same)
 
-    def _attempt(self, pending: Pending, ended: AttemptEnd | None) -> Way[Answers | None]:
+    def _undisturbed(self, pending: Pending, ended: AttemptEnd | None) -> Way[Answers | None]:
+        """Evaluate once; again, when nothing else runs, where another candidate may have changed the tree meanwhile."""
+        answers: Answers | None = None
+        for left in range(_QUIET_TRIES, -1, -1):
+            answers, disturbed = yield from self._attempt(pending, ended, again=left > 0)
+            if not disturbed:
+                break
+            while self._others() and not self.run.switch.requested:
+                yield from elsewhere(lambda: self.run.sleep(_LOOK))
+        return answers
+
+    def _others(self, since: int = 0) -> bool:
+        """Whether programs of another candidate run, or began after attempt ``since``: they can write wherever they like."""
+        if not self._reachable:
+            return False
+        starts = (each.start for each in self.run.store.attempts() if each.end is None or each.start.number > since > 0)
+        return any(start.candidate != self.workspace.slot for start in starts)
+
+    @property
+    def _reachable(self) -> bool:
+        return self.run.settings.workers > 1 and self.run.settings.isolation != "sandbox"
+
+    def _attempt(self, pending: Pending, ended: AttemptEnd | None, *, again: bool) -> Way[tuple[Answers | None, bool]]:
+        """Return what was said, None when it was stopped; and whether it was thrown away, as it may be asked ``again``."""
         run, number, stage = self.run, pending.number, pending.stage
         candidate: int | None = stage.get("candidate")
         brief = Briefing.of(run, number, stage.get("parent"), batch=stage.get("batch"), candidate=candidate)
         if not (pending.logs / "prompt.md").exists():
             brief.write(pending.logs)
+        others = self._others()
         attempt = begin(run, number, stage.get("parent"), pending.nonce, "score", batch=stage.get("batch"), candidate=candidate)
         context = brief.context(
             self.workspace,
@@ -179,13 +205,30 @@ class Evaluation:
         with ended_if_full(run, attempt, lambda: answers and self._end(answers, stopped=True)):
             found = run.found(number, run.guard.before_scoring(number, self.workspace, pending.logs))
             beginning = self._beginning
+            if self._reachable and self.workspace.gone() is None and pending.whole:
+                self.workspace.carry_out(self.workspace.difference(pending))
             answers = yield from elsewhere(lambda: self.ask(context, attempt, beginning=beginning))
             found = (*found, *run.found(number, self._tree_gone(pending)))
+            disturbed = self._disturbed(pending, others=others or self._others(attempt.start.number))
+            again = again and bool(disturbed) and refused_evaluation(run) is None
+            found = (*found, *run.found(number, () if again else disturbed))
             found = (*found, *run.found(number, (*run.guard.after_scoring(number, self.workspace), *self._forged())))
         answers = self.not_spoilt(attempt, replace(answers, found=found))
         stopped = run.switch.immediate.is_set()
-        self.close(attempt, answers, stopped=stopped)
-        return None if stopped else answers
+        self.close(attempt, answers, stopped=stopped or again)
+        return None if stopped else answers, again and not stopped
+
+    def _disturbed(self, pending: Pending, *, others: bool) -> tuple[Finding, ...]:
+        """Return that other files were scored than the snapshot holds; what checks change where no ``others`` ran is theirs."""
+        if not self._reachable or self.workspace.gone() is not None or not pending.whole:
+            return ()
+        plan, theirs = self.workspace.difference(pending), self.run.surroundings.theirs
+        changed = sorted((*(detail.path for detail in plan.write), *plan.delete))
+        if not others:
+            theirs.update(changed)
+        paths = [path for path in changed if path not in theirs]
+        what = f"while it was scored, other candidates ran and {named(paths)} changed: what was scored is not its snapshot"
+        return (Finding(message=what, distrust=True),) if paths else ()
 
     def _tree_gone(self, pending: Pending) -> tuple[Finding, ...]:
         """Make the tree anew where what ran in the checks took it away; what they looked at then is not known."""

@@ -52,13 +52,15 @@ class Differences:
 class Surroundings:
     """Keeps it for the trees of one loop, in its store and in memory: what a program changes on disk is not read again.
 
-    ``own`` are patterns of jumar's own files in a tree, in gitignore syntax.
+    ``own`` are patterns of jumar's own files in a tree, in gitignore syntax. ``theirs`` are files of snapshots that checks and
+    scorers of this run changed while nothing else ran.
     """
 
     def __init__(self, store: LoopStore, own: tuple[str, ...] = ()) -> None:
         self._store = store
         self._own = own
         self._trees = store.tree_starts
+        self.theirs: set[str] = set()
 
     def begin(self, workspace: Workspace) -> None:
         """Look at a tree before the first program of the loop runs in it, or remember what was seen then.
