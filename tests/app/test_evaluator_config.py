@@ -158,7 +158,7 @@ def test_a_missing_extra_is_named(text: str, hidden: str, message: str, tmp_path
     import importlib.util
 
     real = importlib.util.find_spec
-    monkeypatch.setattr("jumar.core.extras.find_spec", lambda name: None if name == hidden else real(name))
+    monkeypatch.setattr("jumar.core.lazy.find_spec", lambda name: None if name == hidden else real(name))
     pattern = (
         '{"id": "p1", "type": "good", "description": "d", "phrases": ["we can"], "source": "s", "weight": 1, "keywords": ["we"]'
     )

@@ -183,14 +183,14 @@ def raising(error: BaseException):
 
 
 def test_a_refusal_of_the_system_is_a_message(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("jumar.cli.loop.list.summaries", raising(PermissionError(13, "Permission denied", "/somewhere/x")))
+    monkeypatch.setattr("jumar.cli.loop.list.list_summaries", raising(PermissionError(13, "Permission denied", "/somewhere/x")))
     called = call("list", check=1)
     assert "jumar: Permission denied: /somewhere/x\n" == called.err
     assert "PermissionError" == call_json("list", check=1)["error"]["kind"]
 
 
 def test_a_bug_is_a_traceback_and_with_json_still_one_document(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("jumar.cli.loop.list.summaries", raising(ZeroDivisionError("oops")))
+    monkeypatch.setattr("jumar.cli.loop.list.list_summaries", raising(ZeroDivisionError("oops")))
     with pytest.raises(ZeroDivisionError):
         call("list")
     called = call("list", "--json", check=1)
@@ -199,7 +199,7 @@ def test_a_bug_is_a_traceback_and_with_json_still_one_document(monkeypatch: pyte
 
 
 def test_ctrl_c_is_130(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("jumar.cli.loop.list.summaries", raising(KeyboardInterrupt()))
+    monkeypatch.setattr("jumar.cli.loop.list.list_summaries", raising(KeyboardInterrupt()))
     assert 128 + signal.SIGINT == call("list").code
     assert "Interrupted" == call_json("list", check=130)["error"]["kind"]
 

@@ -171,7 +171,7 @@ def test_a_missing_extra_is_named(migrated: Path, module: str, command: str):
     from jumar.judging.patterns.phrases import _extractor
 
     _extractor.cache_clear()
-    with mock.patch("jumar.core.extras.find_spec", lambda name: None if name == module else find_spec(name)):
+    with mock.patch("jumar.core.lazy.find_spec", lambda name: None if name == module else find_spec(name)):
         given = ["old.json", "-o", "new.json"] if command == "migrate" else [migrated]
         assert f"needs {module}, not installed here: pip install 'jumar[judge]'" in error(command, *given)
     _extractor.cache_clear()

@@ -267,7 +267,7 @@ def test_trec_files():
 
 
 def test_compare_without_numpy_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("jumar.core.extras.find_spec", lambda _: None)
+    monkeypatch.setattr("jumar.core.lazy.find_spec", lambda _: None)
     called = call("topk", "compare", labelled_file(), "--json", check=2)
     assert "pip install 'jumar[topk]'" in called.document["error"]["message"]
 

@@ -110,7 +110,7 @@ def test_settings_and_their_fields_exclude_each_other() -> None:
 
 
 def test_without_the_packages_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jumar.core.extras.find_spec", lambda name: None)
+    monkeypatch.setattr("jumar.core.lazy.find_spec", lambda name: None)
     judge = MockJudge()
     with pytest.raises(ConfigError, match=r"pip install 'jumar\[judge\]'"):
         evaluate_dual(stories(1), judge=judge)

@@ -16,7 +16,7 @@ import click
 
 from jumar.cli.table import COMMANDS, GROUPS, Group, render_help
 from jumar.core import __version__
-from jumar.core.extras import extra_of_command
+from jumar.core.lazy import extra_of_command
 from jumar.core.text import escape_block, nearest
 from jumar.errors import FormatTooNewError, JumarError, StoreDamagedError, StoreWriteError, UsageError
 

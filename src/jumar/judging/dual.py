@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from jumar.core.extras import need_extra
+from jumar.core.lazy import need_extra
 from jumar.judging.asking.evaluate import judge_items, run_async, split_options
 from jumar.judging.asking.settings import JudgeSettings
 from jumar.judging.asking.summary import Evaluation, Result

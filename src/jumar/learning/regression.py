@@ -12,7 +12,7 @@ from importlib import import_module
 from statistics import fmean
 from typing import Any, Final, Literal
 
-from jumar.core.extras import need_extra
+from jumar.core.lazy import need_extra
 
 ConditionName = Literal["gap_increased", "cheap_score_dropped", "correlation_decreased"]
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
-from jumar.core.extras import need_extra
+from jumar.core.lazy import need_extra
 from jumar.errors import ScoreError
 from jumar.topk.base import RuleStrategy, SelectionStrategy, unusual
 from jumar.topk.contract import LARGEST, check_limits, check_modes, raise_unsorted, read_scores, too_large

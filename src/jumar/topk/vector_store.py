@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from jumar.core.extras import need_extra
+from jumar.core.lazy import need_extra
 from jumar.core.text import escape
 from jumar.errors import ScoreError
 from jumar.topk.contract import shown

@@ -60,7 +60,7 @@ def agree_command(
 
     --json is --format json; with -o, stdout then says in JSON what was written.
     """
-    from jumar.core.extras import need_extra
+    from jumar.core.lazy import need_extra
 
     need_extra("judge", "holding raters against each other", "numpy", "scipy")
     from jumar.core.text import json_text

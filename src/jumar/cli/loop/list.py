@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import click
 
@@ -13,14 +11,8 @@ from jumar.cli.common import listed_root, print_json, print_text, standard_optio
 from jumar.cli.terminal.output import Column, TableRow, print_table
 from jumar.core.rendering.figures import UNKNOWN
 from jumar.core.text import escape, points
-from jumar.errors import JumarError, NotFoundError
-from jumar.loop.ranking.choose import leader
-from jumar.loop.report.observer import LoopState, loop_state
-from jumar.loop.report.status import elapsed
-from jumar.loop.store.creation import is_foreign
-from jumar.loop.store.in_force import config_now, criteria_of, standing
-from jumar.loop.store.layout import loop_folders, runs_directory
-from jumar.loop.store.loop_store import LoopStore
+from jumar.loop.report.observer import LoopSummary, list_summaries
+from jumar.loop.store.layout import runs_directory
 
 _EPILOG = """\b
 Examples:
@@ -39,28 +31,6 @@ _COLUMNS = (
 _STYLES = {"running": "cyan", "finished": "green", "interrupted": "yellow", "damaged": "bold red"}
 
 
-class LoopSummary(NamedTuple):
-    """A loop below a root: where it is, its state, and what a list says of it besides; unknown is None."""
-
-    directory: Path
-    state: LoopState
-    facts: dict[str, Any]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it with its age. Scores are 0-100; ``iterations`` counts them, the start state not included."""
-        age = elapsed(self.facts["updated_at"], datetime.now(UTC))
-        rounded = {"age_seconds": None if age is None else round(age, 3)}
-        where, problem = {"directory": str(self.directory)}, {"problem": self.facts["problem"]}
-        facts = {name: value for name, value in self.facts.items() if name != "problem"}
-        return {"loop_id": self.directory.name, **self.state.to_json(), **facts, **rounded, **where, **problem}
-
-
-_UNREAD = {
-    "iterations": 0,
-    **dict.fromkeys(("best_iteration", "best_score", "chosen", "created_at", "updated_at", "problem")),
-}
-
-
 @click.command("list", epilog=_EPILOG)
 @standard_options
 def list_command(root: Path, *, as_json: bool, quiet: bool) -> int:
@@ -69,7 +39,7 @@ def list_command(root: Path, *, as_json: bool, quiet: bool) -> int:
     A loop that cannot be read is listed as damaged.
     """
     root = listed_root(root)
-    loops = summaries(root)
+    loops = list_summaries(root)
     if as_json:
         print_json({"root": str(root.absolute()), "loops": [loop.to_json() for loop in loops]})
     elif quiet:
@@ -86,61 +56,19 @@ def list_command(root: Path, *, as_json: bool, quiet: bool) -> int:
     else:
         print_table(_COLUMNS, [_row(loop) for loop in loops])
         for loop in loops:
-            if loop.facts["problem"] is not None:
-                print_text(f"damaged: {escape(loop.facts['problem'])}")
+            if loop.problem is not None:
+                print_text(f"damaged: {escape(loop.problem)}")
     return 0
 
 
-def summaries(root: Path) -> list[LoopSummary]:
-    """Return every loop below ``root`` by name; what cannot be read is among them as damaged."""
-    return [summary for folder in loop_folders(root) if (summary := _summary(folder)) is not None]
-
-
-def _summary(directory: Path) -> LoopSummary | None:
-    if is_foreign(directory):  # opening it would import it: not what looking at a list should do
-        return LoopSummary(directory, LoopState(name="foreign"), _UNREAD)
-    if not (directory / "loop.json").exists():
-        if not (directory / "iterations").is_dir():
-            return None
-        return _damaged(directory, f"{directory / 'loop.json'} is missing, but iterations are there")
-    try:
-        return _read(LoopStore.open(directory), directory)
-    except NotFoundError:
-        return None
-    except (JumarError, OSError) as error:
-        return _damaged(directory, str(error))
-
-
-def _damaged(directory: Path, problem: str) -> LoopSummary:
-    return LoopSummary(directory, LoopState(name="damaged"), _UNREAD | {"problem": problem})
-
-
-def _read(store: LoopStore, directory: Path) -> LoopSummary:
-    views = store.views()
-    best = leader(views, criteria_of(config_now(store)))
-    times = [store.created_at, *(decision.at for decision in store.decisions())]
-    if views:
-        times.append(store.record(views[-1].number).timestamp)
-    facts = {
-        "iterations": sum(view.number > 0 for view in views),
-        "best_iteration": best and best.number,
-        "best_score": best and best.score,
-        "chosen": standing(store).iteration,
-        "created_at": store.created_at,
-        "updated_at": max(times),
-    }
-    return LoopSummary(directory, loop_state(store), _UNREAD | facts)
-
-
 def _row(loop: LoopSummary) -> TableRow:
-    facts, unknown = loop.facts, loop.state.name in {"damaged", "foreign"}
     cells = (
         loop.directory.name,  # what the other commands find it by, also when it was copied under another name
-        UNKNOWN if unknown else str(facts["iterations"]),
-        UNKNOWN if facts["best_score"] is None else f"{points(facts['best_score'])} (it {facts['best_iteration']})",
-        UNKNOWN if facts["chosen"] is None else str(facts["chosen"]),
+        UNKNOWN if loop.state.name in {"damaged", "foreign"} else str(loop.iterations),
+        UNKNOWN if loop.best_score is None else f"{points(loop.best_score)} (it {loop.best_iteration})",
+        UNKNOWN if loop.chosen is None else str(loop.chosen),
         loop.state.text,
-        age_text(elapsed(facts["updated_at"], datetime.now(UTC))),
+        age_text(loop.age_seconds),
     )
     return TableRow(cells=cells, style=_STYLES.get(loop.state.name, ""))
 

@@ -16,11 +16,11 @@ from jumar.cli.common import (
     print_text,
     standard_options,
 )
-from jumar.cli.loop.list import summaries
 from jumar.core.findings import Problem, VerifyReport
 from jumar.core.rendering.figures import size
 from jumar.core.text import escape, plural
 from jumar.errors import NotFoundError, StoreDamagedError
+from jumar.loop.report.observer import list_summaries
 from jumar.loop.store.layout import root_of
 from jumar.loop.store.verify import verify
 
@@ -45,7 +45,7 @@ def verify_command(loop: str | None, root: Path, *, as_json: bool, quiet: bool) 
         results = [_verified(root, find_loop(root, loop))]
     else:
         root = listed_root(root)
-        results = [_verified(root, summary.directory) for summary in summaries(root) if summary.state.name != "foreign"]
+        results = [_verified(root, summary.directory) for summary in list_summaries(root) if summary.state.name != "foreign"]
         if not root.is_dir():
             raise NotFoundError(f"there is no folder {escape(str(root))}, so nothing to verify; name another one with --root")
     damaged = any(report.problems for _, _, report in results)

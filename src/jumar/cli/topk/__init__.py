@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 
 from jumar.cli.common import print_text
-from jumar.core.extras import need_extra
+from jumar.core.lazy import need_extra
 from jumar.core.text import escape, nearest
 from jumar.errors import ConfigError, ScoreError, UsageError
 from jumar.topk.contract import SCALES, check_limits

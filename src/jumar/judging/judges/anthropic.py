@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from typing import Any, ClassVar, Final
 
-from jumar.core.extras import LazyPackage, need_extra
+from jumar.core.lazy import LazyPackage, need_extra
 from jumar.core.text import escape
 from jumar.errors import ConfigError
 from jumar.judging.asking.settings import MAX_TOKENS

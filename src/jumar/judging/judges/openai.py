@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 from urllib.parse import urlsplit
 
-from jumar.core.extras import LazyPackage, need_extra
+from jumar.core.lazy import LazyPackage, need_extra
 from jumar.core.text import escape
 from jumar.errors import ConfigError
 from jumar.judging.asking.settings import MAX_TOKENS

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from jumar.core.extras import need_extra
+from jumar.core.lazy import need_extra
 from jumar.judging.patterns.matcher import MATCHED, PatternMatcher
 from jumar.judging.patterns.models import PatternSet, PatternV2
 

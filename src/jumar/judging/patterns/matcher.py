@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from jumar.core.extras import need_extra
+from jumar.core.lazy import need_extra
 from jumar.core.text import escape
 from jumar.errors import PatternLoadError
 from jumar.judging.patterns.models import PatternSet, PatternV2

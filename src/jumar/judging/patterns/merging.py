@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from jumar.core.extras import need_extra
+from jumar.core.lazy import need_extra
 from jumar.core.record import Record
 from jumar.judging.patterns.matcher import PatternMatcher, folded, literals
 from jumar.judging.patterns.models import PatternProposal, PatternSet, PatternV2

@@ -24,7 +24,7 @@ from importlib.resources import files
 from itertools import pairwise
 from typing import Any, Final
 
-from jumar.core.extras import need_extra
+from jumar.core.lazy import need_extra
 
 FUNCTION_WORDS = frozenset(
     """

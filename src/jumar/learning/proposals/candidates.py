@@ -14,7 +14,7 @@ from datetime import datetime
 from random import Random
 from typing import Any, Final, Literal, cast
 
-from jumar.core.extras import need_extra
+from jumar.core.lazy import need_extra
 from jumar.judging.patterns.matcher import PatternMatcher, folded
 from jumar.judging.patterns.merging import merge_proposals
 from jumar.judging.patterns.models import PatternProposal, PatternSet, PatternV2

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from jumar.core.extras import need_extra
+from jumar.core.lazy import need_extra
 from jumar.judging.agreement import Numbers, group_numbers, spearman
 from jumar.judging.cheap.evidence import PatternEvidence
 from jumar.judging.cheap.scoring import AppliedScorecard, words_of

@@ -11,13 +11,17 @@ from typing import Any, Final, Literal
 
 from jumar.core.lock import Holder, holder_of
 from jumar.core.text import escape, points
+from jumar.errors import JumarError, NotFoundError
 from jumar.loop.events.log import EventTail
 from jumar.loop.ranking.choose import leader
 from jumar.loop.ranking.noise import Finals, finals
 from jumar.loop.report.read import is_run
 from jumar.loop.report.status import LIVE, Chosen, LoopStatus, Running, Timeline, elapsed
-from jumar.loop.store.in_force import RunningTotals, config_now, criteria_of, current, evidence_of
+from jumar.loop.store.creation import is_foreign
+from jumar.loop.store.in_force import RunningTotals, config_now, criteria_of, current, evidence_of, standing
+from jumar.loop.store.layout import loop_folders
 from jumar.loop.store.loop_reader import LoopReader
+from jumar.loop.store.loop_store import LoopStore
 from jumar.model import IterationRecord, IterationView
 from jumar.model.attempts import Attempt
 from jumar.model.budget.ledger import count_failures
@@ -256,6 +260,79 @@ def loop_state(reader: LoopReader) -> LoopState:
     if holder is not None and holder.held:
         return LoopState(name="running", holder=holder)
     return LoopState(name="interrupted" if name == "dead" else name, stop=stop)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopSummary:
+    """A loop below a root as a list shows it: where it is, its state and its best; unknown is None. Scores are 0–100.
+
+    ``iterations`` counts them, the start state not included; ``chosen`` is the one that stands; times are UTC.
+    """
+
+    directory: Path
+    state: LoopState
+    iterations: int = 0
+    best_iteration: int | None = None
+    best_score: float | None = None
+    chosen: int | None = None
+    created_at: str | None = None
+    updated_at: str | None = None
+    problem: str | None = None
+
+    @property
+    def age_seconds(self) -> float | None:
+        """How long ago it was written to last."""
+        return elapsed(self.updated_at, datetime.now(UTC))
+
+    def to_json(self) -> dict[str, Any]:
+        age = self.age_seconds
+        return {
+            "loop_id": self.directory.name,
+            **self.state.to_json(),
+            "iterations": self.iterations,
+            "best_iteration": self.best_iteration,
+            "best_score": self.best_score,
+            "chosen": self.chosen,
+            "created_at": self.created_at,
+            "updated_at": self.updated_at,
+            "age_seconds": None if age is None else round(age, 3),
+            "directory": str(self.directory),
+            "problem": self.problem,
+        }
+
+
+def list_summaries(root: Path) -> list[LoopSummary]:
+    """Return every loop below ``root`` by name; what cannot be read is among them as damaged."""
+    return [summary for folder in loop_folders(root) if (summary := _summary(folder)) is not None]
+
+
+def _summary(directory: Path) -> LoopSummary | None:
+    if is_foreign(directory):  # opening it would import it: not what looking at a list should do
+        return LoopSummary(directory=directory, state=LoopState(name="foreign"))
+    damaged = LoopSummary(directory=directory, state=LoopState(name="damaged"))
+    if not (directory / "loop.json").exists():
+        if not (directory / "iterations").is_dir():
+            return None
+        return replace(damaged, problem=f"{directory / 'loop.json'} is missing, but iterations are there")
+    try:
+        store = LoopStore.open(directory)
+        views = store.views()
+        best = leader(views, criteria_of(config_now(store)))
+        last = [store.record(views[-1].number).timestamp] if views else []
+        return LoopSummary(
+            directory=directory,
+            state=loop_state(store),
+            iterations=sum(view.number > 0 for view in views),
+            best_iteration=best and best.number,
+            best_score=best and best.score,
+            chosen=standing(store).iteration,
+            created_at=store.created_at,
+            updated_at=max([store.created_at, *(decision.at for decision in store.decisions()), *last]),
+        )
+    except NotFoundError:
+        return None
+    except (JumarError, OSError) as error:
+        return replace(damaged, problem=str(error))
 
 
 def log_files(

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from jumar.core.extras import need_extra
+from jumar.core.lazy import need_extra
 from jumar.errors import ScoreError, StrategyError
 from jumar.topk.contract import check_limits, check_number
 from jumar.topk.result import Scale
