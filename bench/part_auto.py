@@ -16,8 +16,8 @@ from pathlib import Path
 from part_controls import DATA, MADE, RUBRIC, SETS, recorded
 
 from jumar.judging import CheapModeEvaluator
-from jumar.judging.auto.conformal import ConformalIntervals, fit_intervals
 from jumar.judging.auto.escalation import AutoRules, plan, side_of
+from jumar.judging.auto.intervals import ConformalIntervals, fit_intervals
 from jumar.judging.cheap.scoring import CheapReading
 from jumar.learning.material import Target
 from jumar.learning.proof.evidence import compare_with_judge, fit_baselines

@@ -14,8 +14,8 @@ from auto_kit import EFFECTS, calibrated, proven_folder
 from commands import call
 from learning_kit import set_of
 
-from jumar.judging.auto.conformal import fit_intervals
 from jumar.judging.auto.escalation import AutoRules
+from jumar.judging.auto.intervals import fit_intervals
 from jumar.judging.patterns.storage import serialised
 from jumar.judging.proofs import read_proof
 from jumar.learning.run.auto import Basis, trust_of

@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from jumar.judging.auto.average import FEWEST_AUDITS, CorrectedAverage, corrected_average
+from jumar.judging.auto.intervals import FEWEST_AUDITS, CorrectedAverage, corrected_average
 
 FULL = os.environ.get("JUMAR_SWEEP") == "full"
 CHANCE: Final = 1e-4

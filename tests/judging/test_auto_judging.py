@@ -14,8 +14,6 @@ from learning_kit import MADE, small_proof
 from scipy.stats import binom
 
 from jumar.errors import ConfigError, PatternLoadError
-from jumar.judging.auto.average import corrected_average
-from jumar.judging.auto.conformal import LEVELS, ConformalIntervals, fit_intervals, intervals_of
 from jumar.judging.auto.escalation import (
     AutoRules,
     distrust,
@@ -26,6 +24,7 @@ from jumar.judging.auto.escalation import (
     plan,
     sealed_check,
 )
+from jumar.judging.auto.intervals import LEVELS, ConformalIntervals, corrected_average, fit_intervals, intervals_of
 from jumar.judging.auto.results import AuditLog, new_audits
 from jumar.judging.items.item import Item
 from jumar.judging.patterns import PatternSet

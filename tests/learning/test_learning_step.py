@@ -13,7 +13,7 @@ import pytest
 from learn_items import BAD, GOOD, judged_items
 
 from jumar.errors import StoreDamagedError
-from jumar.judging.auto.conformal import fit_intervals, intervals_of
+from jumar.judging.auto.intervals import fit_intervals, intervals_of
 from jumar.judging.history import detect_divergence
 from jumar.judging.items.item import Item
 from jumar.judging.patterns.matcher import PatternMatcher

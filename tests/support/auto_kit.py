@@ -11,7 +11,7 @@ from commands import call
 from learning_kit import planted_targets, set_of
 
 from jumar.judging.asking.settings import JudgeConfig, JudgeSettings
-from jumar.judging.auto.conformal import fit_intervals
+from jumar.judging.auto.intervals import fit_intervals
 from jumar.judging.cheap.evaluator import CheapModeEvaluator
 from jumar.judging.models import CheapModeResult
 from jumar.judging.patterns import PatternSet

@@ -1,4 +1,7 @@
-"""The health of both judges and of every other component of a dual evaluation, by the names and flags of the first design."""
+"""The health of both judges and of every other component of a dual evaluation, by the names and flags of the first design.
+
+:class:`CheapTally` adds up figures over any number of items exactly: the same whatever the chunks and whoever evaluated them.
+"""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, Literal
 
-from jumar.judging.auto.conformal import fit_intervals
+from jumar.judging.auto.intervals import fit_intervals
 from jumar.judging.cheap.evaluator import CheapModeEvaluator, RubricChoice
 from jumar.judging.items.item import Item
 from jumar.judging.models import IterationMetrics, Unscored

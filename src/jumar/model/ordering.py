@@ -1,4 +1,6 @@
-"""A lexicographic order over named values: the first key decides, the next one only between equals, and so on.
+"""What every ranking sees first, iterations by number and their valid scores, and a lexicographic order over named values.
+
+The first key decides, the next one only between equals, and so on. Nothing depends on the order in which iterations come in.
 
 The order is total: the earlier iteration is the last tie-break whatever was asked for, and no two iterations have the same
 number. An iteration that lacks a value has no place in it; it is reported instead, and never best.

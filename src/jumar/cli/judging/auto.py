@@ -16,8 +16,8 @@ from jumar.core.text import plural
 from jumar.errors import ConfigError, NothingEvaluatedError, UsageError
 
 if TYPE_CHECKING:
-    from jumar.judging.auto.average import CorrectedAverage
     from jumar.judging.auto.escalation import Guarantee
+    from jumar.judging.auto.intervals import CorrectedAverage
     from jumar.judging.auto.results import AutoEvaluation, AutoRequest
 
 _OWN: Final = {
@@ -186,7 +186,7 @@ def _print_average(found: AutoEvaluation) -> None:
 
 
 def _why_no_interval(found: AutoEvaluation, average: CorrectedAverage) -> str:
-    from jumar.judging.auto.average import FEWEST_AUDITS
+    from jumar.judging.auto.intervals import FEWEST_AUDITS
 
     if average.groups < 2:
         return "all items are of one group"

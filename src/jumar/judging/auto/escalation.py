@@ -12,8 +12,7 @@ from typing import Any, Final, Literal
 
 from jumar.core.record import Record
 from jumar.errors import ConfigError
-from jumar.judging.auto.average import CorrectedAverage, corrected_average
-from jumar.judging.auto.conformal import LEVELS, ConformalIntervals
+from jumar.judging.auto.intervals import LEVELS, ConformalIntervals, CorrectedAverage, corrected_average
 from jumar.judging.proofs import Proof, stale_reasons
 
 _WHOLE: Final = float(2**64)

@@ -17,8 +17,8 @@ from jumar.judging.asking.call_log import CallLog
 from jumar.judging.asking.evaluate import judge_items
 from jumar.judging.asking.settings import JudgeSettings
 from jumar.judging.asking.summary import CallTotals, Evaluation, Result
-from jumar.judging.auto.conformal import ConformalIntervals, fit_intervals, intervals_of
 from jumar.judging.auto.escalation import AutoRules, distrust, outcome, plan, sealed_check
+from jumar.judging.auto.intervals import ConformalIntervals, fit_intervals, intervals_of
 from jumar.judging.auto.results import (
     AuditLog,
     AutoEvaluation,

@@ -1,4 +1,9 @@
-"""The chosen iteration as a git branch or a commit. Plumbing only: no hook runs, nothing but the named ref is moved."""
+"""The chosen iteration as a git branch or a commit. Plumbing only: no hook runs, nothing but the named ref is moved.
+
+The files that differ are laid out in a temporary work tree beside a temporary index, and git itself adds them: with the clean
+filters and line endings that the attributes ask for, the executable bit and links as they are. Everything else of the base tree
+stays as it was.
+"""
 
 from __future__ import annotations
 

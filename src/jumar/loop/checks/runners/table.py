@@ -1,7 +1,8 @@
-"""The runners that close with lines of their own: a row each.
+"""A command's output, made ready for reading: all runners that speak in it, and a row for each that closes with its own lines.
 
-What cannot be told apart is an output that imitates a whole closing, line by line. It adds tests that passed, and takes none away
-that failed.
+An agent is to read why tests fail. ``node --test`` gives five lines to each that passes, ``go test -v`` two, and the end of
+such an output may hold no failure at all. What cannot be told apart is an output that imitates a whole closing, line by line.
+It adds tests that passed, and takes none away that failed.
 """
 
 from __future__ import annotations
