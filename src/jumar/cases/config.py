@@ -17,7 +17,7 @@ from jumar.cases.run_store import CaseSource
 from jumar.cases.settings import ChainSettings, read_case_file
 from jumar.cases.steps import DRY_STEPS, dry_run_of
 from jumar.core.files import sha256_file
-from jumar.core.record import plain
+from jumar.core.record import nothing, plain
 from jumar.errors import ConfigError
 from jumar.model.ordering import DEFAULT_TIE_BREAKS, LexicographicOrder, parse_order, shown
 from jumar.model.pipeline import (
@@ -37,10 +37,6 @@ _LARGEST: Final = 9_999
 
 _Path = str | os.PathLike[str]
 _Scores = Sequence[Mapping[str, Any]] | _Path
-
-
-def _no_paths() -> Mapping[str, _Path]:
-    return MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +71,7 @@ class CaseLoopConfig:
     roles: Mapping[str, Role] = field(default_factory=lambda: DEFAULT_ROLES)
     keys: Mapping[str, str] = field(default_factory=lambda: DEFAULT_KEYS)
     diff: Sequence[str] = DEFAULT_DIFF
-    base_paths: Mapping[str, _Path] = field(default_factory=_no_paths)
+    base_paths: Mapping[str, _Path] = field(default_factory=nothing)
     continue_from: ContinueFrom = "previous"
     max_seconds: float | None = None
     consecutive_failures: int = DEFAULT_FAILURES

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Final, Literal, get_args
 
 from jumar.core.codec import Fields
-from jumar.core.record import FileRecord, Record, stored
+from jumar.core.record import FileRecord, Record, nothing, stored
 from jumar.model.pipeline import DEFAULT_FAILURES, DEFAULT_MAX_ITERS
 from jumar.model.records import IterationView, Usage
 
@@ -69,10 +69,6 @@ def shown_ranking(values: Mapping[str, float | None]) -> dict[str, float | None]
     return {CHAIN_NAME if name == "chain" else name: value for name, value in values.items()}
 
 
-def _no_values() -> Mapping[str, float | None]:
-    return MappingProxyType({})
-
-
 def _inner_ranking(fields: Fields, key: str) -> Mapping[str, float | None]:
     section = fields.section(key)
     names = {name: "chain" if name == CHAIN_NAME else name for name in section.data}
@@ -95,7 +91,7 @@ class CaseIteration(FileRecord):
     number: int = field(metadata=stored("iteration"))
     status: CaseStatus
     reason: str = ""
-    values: Mapping[str, float | None] = field(default_factory=_no_values, metadata=RANKING)
+    values: Mapping[str, float | None] = field(default_factory=nothing, metadata=RANKING)
     diff: float | None = None
     parent: int | None = None
     started_at: str = ""

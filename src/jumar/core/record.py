@@ -33,6 +33,11 @@ class _Stored(NamedTuple):
     omit: bool
 
 
+def nothing() -> Mapping[str, Any]:
+    """Return an empty mapping that nobody can fill: the default of a field."""
+    return MappingProxyType({})
+
+
 def stored(
     key: str | None = None,
     *,

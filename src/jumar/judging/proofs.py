@@ -18,7 +18,7 @@ from typing import Annotated, Any, Final, Literal, cast
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
-from jumar.core.text import escape
+from jumar.core.text import escape, once
 from jumar.errors import FormatTooNewError, NotFoundError, StoreDamagedError
 from jumar.judging.items.item import canonical, digest_of
 
@@ -179,7 +179,7 @@ def parse_proof(data: str | bytes, where: str = "the proof") -> Proof:
     Errors: :class:`jumar.errors.StoreDamagedError` that names ``where`` and the field, :class:`jumar.errors.FormatTooNewError`.
     """
     try:
-        found = json.loads(data, object_pairs_hook=_once)
+        found = json.loads(data, object_pairs_hook=once)
     except (ValueError, RecursionError) as error:
         raise StoreDamagedError(f"{escape(where)}: not a proof: {escape(str(error))[:200]}") from None
     known = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
@@ -205,14 +205,6 @@ def read_proof(path: Path) -> Proof:
             f"{escape(str(path))} cannot be read ({error.strerror}); `jumar prove OUT` writes OUT/proof.json"
         ) from error
     return parse_proof(data, str(path))
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"'{next(name for name in names if names.count(name) > 1)}' is there twice")
-    return found
 
 
 # ------------------------------------------------------------------------------------------------------------ staleness

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, Final, Literal, get_args
 
-from jumar.core.record import FileRecord
+from jumar.core.record import FileRecord, nothing
 from jumar.model.selection import STOP_REASONS, StopDecision
 
 Kind = Literal[
@@ -30,10 +29,6 @@ Kind = Literal[
 KINDS: Final[tuple[str, ...]] = get_args(Kind)
 
 DecisionKind = Literal["use_best", "use_final", "use_specific"]
-
-
-def _nothing() -> Mapping[str, Any]:
-    return MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +56,7 @@ class Decision(FileRecord):
     by: str
     at: str
     replaced: int | None = None
-    data: Mapping[str, Any] = field(default_factory=_nothing)
+    data: Mapping[str, Any] = field(default_factory=nothing)
 
     @property
     def stop(self) -> StopDecision | None:

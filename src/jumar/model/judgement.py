@@ -4,20 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Literal
 
-from jumar.core.record import Record
+from jumar.core.record import Record, nothing
 
 EvaluatorMode = Literal["cheap", "expensive", "dual", "auto"]
-
-
-def _no_counts() -> Mapping[str, int]:
-    return MappingProxyType({})
-
-
-def _no_targets() -> Mapping[str, float]:
-    return MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,10 +22,6 @@ class JudgedItem(Record):
     gestalt: float | None
     cheap: float | None = None
     weaknesses: tuple[str, ...] = ()
-
-
-def _no_checks() -> Mapping[str, bool]:
-    return MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +48,7 @@ class LearnedSoFar(Record):
     tracks: bool | None = None
     rolled_back: bool = False
     converged: bool = False
-    checks: Mapping[str, bool] = field(default_factory=_no_checks)
+    checks: Mapping[str, bool] = field(default_factory=nothing)
     set: str | None = None
     waiting: str = ""
 
@@ -121,7 +108,7 @@ class Judgement(Record):
     gap: float | None = None
     abs_gap: float | None = None
     tracks: bool | None = None
-    unscored: Mapping[str, int] = field(default_factory=_no_counts)
+    unscored: Mapping[str, int] = field(default_factory=nothing)
     judge: str | None = None
     rubric: str | None = None
     patterns: str | None = None
@@ -132,7 +119,7 @@ class Judgement(Record):
     calls: int = 0
     cached: int = 0
     flags: tuple[str, ...] = ()
-    targets: Mapping[str, float] = field(default_factory=_no_targets)
+    targets: Mapping[str, float] = field(default_factory=nothing)
     worst: tuple[JudgedItem, ...] = ()
     missing: tuple[str, ...] = ()
     weaknesses: tuple[str, ...] = ()

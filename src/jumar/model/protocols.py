@@ -10,15 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
+from jumar.core.record import nothing
 from jumar.model.judgement import Judgement
 from jumar.model.records import CheckResult, IterationView, ScoreReading, Usage
-
-
-def _no_environment() -> Mapping[str, str]:
-    return MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +42,7 @@ class StepContext:
     feedback_file: Path
     usage_file: Path
     log_directory: Path
-    environment: Mapping[str, str] = field(default_factory=_no_environment)
+    environment: Mapping[str, str] = field(default_factory=nothing)
     objective: str = ""
     artifacts: tuple[str, ...] = ()
     checks: tuple[CheckResult, ...] = ()
@@ -178,10 +174,6 @@ class Judge(Protocol):
     async def aclose(self) -> None: ...
 
 
-def _nothing() -> Mapping[str, float]:
-    return MappingProxyType({})
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluated:
     """An evaluator's answer: ``parts`` from 0 to 1 by name, ``gestalt`` among them, with a reason in words.
@@ -192,7 +184,7 @@ class Evaluated:
     somebody else had written, and that were not taken.
     """
 
-    parts: Mapping[str, float] = field(default_factory=_nothing)
+    parts: Mapping[str, float] = field(default_factory=nothing)
     reason: str = ""
     missing: str | None = None
     invalid: str | None = None

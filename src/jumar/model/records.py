@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, get_args
 
-from jumar.core.record import FileRecord, Record, octal, read_octal, stored
+from jumar.core.record import FileRecord, Record, nothing, octal, read_octal, stored
 from jumar.core.text import plural
 from jumar.model.judgement import Judgement
 
@@ -122,10 +121,6 @@ FAILURES: Final[tuple[str, ...]] = get_args(FailureKind)
 """What can go wrong with a step, by kind. A candidate that its checks refuse is none of these."""
 
 NO_EFFECT: Final[frozenset[FailureKind | None]] = frozenset({"produced_nothing", "changed_nothing"})
-
-
-def _empty() -> Mapping[str, float]:
-    return MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,7 +244,7 @@ class IterationRecord(FileRecord):
     timestamp: str
     quality_score: float | None
     quality_delta: float | None = None
-    dimensions: Mapping[str, float] = field(default_factory=_empty)
+    dimensions: Mapping[str, float] = field(default_factory=nothing)
     tokens_used: int | None = None
     token_cost_usd: float | None = None
     execution_time_ms: float | None = None
@@ -332,10 +327,10 @@ class IterationView:
     score: float | None
     verification: Verification = "skipped"
     status: Status = "ok"
-    dimensions: Mapping[str, float] = field(default_factory=_empty)
+    dimensions: Mapping[str, float] = field(default_factory=nothing)
     failed_checks: int | None = None
     completed: bool = False
-    keys: Mapping[str, float] = field(default_factory=_empty)
+    keys: Mapping[str, float] = field(default_factory=nothing)
     repeats: tuple[Repeats, ...] = ()
     failure: FailureKind | None = None
     blocked: str | None = None
@@ -373,7 +368,7 @@ class Reading(FileRecord):
     score: float | None
     status: Status = "ok"
     status_reason: str = ""
-    dimensions: Mapping[str, float] = field(default_factory=_empty)
+    dimensions: Mapping[str, float] = field(default_factory=nothing)
     readings: tuple[ScoreReading, ...] = ()
     checks: tuple[CheckResult, ...] = ()
     seconds: float = 0.0

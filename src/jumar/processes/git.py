@@ -10,8 +10,8 @@ import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 
+from jumar.core.record import nothing
 from jumar.core.text import escape, escape_block
 from jumar.errors import UsageError
 
@@ -47,10 +47,6 @@ _TAIL = 2000
 _TIMEOUT = 120  # seconds
 
 
-def _nothing() -> Mapping[str, str]:
-    return MappingProxyType({})
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Git:
     """git in one repository. ``directory`` is where it runs; ``prefix`` leads from the repository's top to the working directory.
@@ -60,7 +56,7 @@ class Git:
 
     directory: Path
     prefix: str = ""
-    environment: Mapping[str, str] = field(default_factory=_nothing)
+    environment: Mapping[str, str] = field(default_factory=nothing)
     settings: tuple[str, ...] = ()
 
     def run(self, *arguments: str, stdin: bytes = b"", ok: Iterable[int] = (0,)) -> bytes:

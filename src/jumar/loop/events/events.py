@@ -11,10 +11,9 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, ClassVar, Final, Literal
 
-from jumar.core.record import dump
+from jumar.core.record import dump, nothing
 from jumar.core.text import escape
 from jumar.model import IterationRecord, StopRules, Usage
 from jumar.model.attempts import Purpose, Spend
@@ -24,10 +23,6 @@ _log = logging.getLogger("jumar.loop")
 
 LATEST: Final = 31
 """How many of the iterations that a run finds it tells of when it starts; a loop may have ten thousand."""
-
-
-def _nothing() -> Mapping[str, Any]:
-    return MappingProxyType({})
 
 
 class _Told:
@@ -206,7 +201,7 @@ class LoopEnded(_Told):
 
     type: ClassVar[str] = "loop_ended"
 
-    outcome: Mapping[str, Any] = field(default_factory=_nothing)
+    outcome: Mapping[str, Any] = field(default_factory=nothing)
 
 
 Event = (
