@@ -299,7 +299,11 @@ def test_a_set_that_tracks_good_items_twice_converges_unless_a_robust_one_can_be
     assert ("probes" in second.convergence["checks"]) is robust
     assert ("converged" if held else "nothing more to propose") == second.checkpoint.stopped
     longer = replace(found, min_iterations=3)
-    assert "insufficient_iterations" == learn_once(first.checkpoint, longer, iteration=2, now=NOW).convergence["reason"]
+    assert held is learn_once(first.checkpoint, longer, iteration=2, now=NOW).convergence["converged"], (
+        "nothing is left to propose"
+    )
+    more = replace(longer, proposer=Script({2: [proposal("harm", iteration=2)]}))
+    assert "insufficient_iterations" == learn_once(first.checkpoint, more, iteration=2, now=NOW).convergence["reason"]
     third = learn_once(second.checkpoint, longer, iteration=3, now=NOW)
     assert held is third.convergence["converged"]
 

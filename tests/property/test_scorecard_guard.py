@@ -20,7 +20,7 @@ from jumar.learning.proof import probes
 from jumar.learning.proof.attacks import WORD_CHOICE
 from jumar.learning.scorecard import pool
 from jumar.learning.scorecard.fit import ScorecardFit, fit_scorecard
-from jumar.learning.scorecard.nested import solve
+from jumar.learning.scorecard.nested import Equations, solve
 from jumar.learning.scorecard.pool import FitSettings
 from jumar.learning.set_building import probe_set
 
@@ -144,7 +144,7 @@ def test_the_limited_fit_is_the_best_one_within_its_limits(seed: int):
     limits = draw.normal(size=(rows, columns)) * draw.choice([0.01, 1.0, 100.0], size=(rows, 1))
     limits[rows - 1] = limits[0] if seed % 3 == 0 else 0.0  # one that is there twice, or says nothing
     whole = gram + strength * np.eye(columns)
-    found = solve(gram, covariance, (strength,), limits)[:, 0]
+    found = solve(Equations(gram), covariance, (strength,), limits)[:, 0]
     size = np.linalg.norm(limits, axis=1) * np.linalg.norm(found) + 1e-12
     assert (limits @ found <= 1e-6 * size).all()
     # slow and obvious: steps down the dual, a row at a time
@@ -158,9 +158,9 @@ def test_the_limited_fit_is_the_best_one_within_its_limits(seed: int):
                 factors[row] = max(0.0, factors[row] + slope / own)
     slow = inverse @ (covariance - limits.T @ factors)
     assert np.allclose(found, slow, atol=1e-5 * (1 + np.abs(slow).max()))
-    free = solve(gram, covariance, (strength,))[:, 0]
+    free = solve(Equations(gram), covariance, (strength,))[:, 0]
     if (limits @ free <= 0).all():
-        assert np.array_equal(found, solve(gram, covariance, (strength,), np.zeros((0, columns)))[:, 0])
+        assert np.array_equal(found, solve(Equations(gram), covariance, (strength,), np.zeros((0, columns)))[:, 0])
 
 
 def test_a_proposal_keeps_its_claim_under_the_guard():

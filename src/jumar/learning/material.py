@@ -138,6 +138,7 @@ Profile = Literal["evidence", "seed"]
 class ProposalRequest:
     """What a proposer is asked: items with their gaps, what is known, and what was tried before (ids).
 
+    ``fewest``: what stands in fewer items can decide nothing, 0 where it can.
     ``whole``: the proposals are for the set that is kept, and not only for a line that says what such a set is worth.
     """
 
@@ -150,6 +151,7 @@ class ProposalRequest:
     seed: int
     at: datetime
     whole: bool
+    fewest: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from jumar.core.text import plural
 from jumar.judging.gap import GAP_TARGET
-from jumar.judging.history import check_convergence, detect_divergence
+from jumar.judging.history import FEWEST_ITERATIONS, check_convergence, detect_divergence
 from jumar.judging.models import IterationMetrics
 from jumar.judging.patterns.models import PatternProposal, PatternSet, PatternV2
 from jumar.judging.patterns.proposed import as_pattern
@@ -251,7 +251,8 @@ def learn_once(checkpoint: Checkpoint, material: Material, *, iteration: int, no
     patterns = add_metrics(count_firing(after.state.patterns, material), checkpoint.state.patterns.calibration_history, metrics)
     state = replace(after.state, patterns=patterns, history=history).remembered(abs_gap=metrics.abs_gap, good=good)
     state = state.logged(*(action for action in actions if action["action"] != "recovery"))
-    convergence, probes = converged(history, after, material)
+    spent = not proposed.own and not material.growing
+    convergence, probes = converged(history, after, material, spent=spent)
     if probes is not None:
         convergence["probes"] = probes.to_json()
     return IterationOutcome(
@@ -272,8 +273,8 @@ def build_sets(
     checkpoint: Checkpoint, proposed: IterationProposals, material: Material, iteration: int
 ) -> tuple[Checkpoint, Mapping[str, Any]]:
     """Return what is known with the proposals; where a fit would be that of before, it is not made again."""
-    same = checkpoint.state.iteration and not material.growing and not proposed.own and not any(proposed.lines)
-    if material.fits and same:
+    fitted = checkpoint.state.patterns.said_robust is not None  # sets of before were not given what stands in the items
+    if material.fits and fitted and checkpoint.state.iteration and not material.growing and not proposed.own:
         return replace(checkpoint, state=replace(checkpoint.state, iteration=iteration)), {}
     return build_with_proposals(checkpoint, proposed, material, iteration)
 
@@ -295,13 +296,14 @@ def diverging(history: Sequence[IterationMetrics], profile: Profile) -> dict[str
 
 
 def converged(
-    history: Sequence[IterationMetrics], checkpoint: Checkpoint, material: Material
+    history: Sequence[IterationMetrics], checkpoint: Checkpoint, material: Material, *, spent: bool = False
 ) -> tuple[dict[str, Any], ProbeReport | None]:
     """Return :func:`jumar.judging.check_convergence`, with one check more of a robust run: that no probe raises the scores.
 
-    The set is probed only where all the others held; None where it was not.
+    The set is probed only where all the others held; None where it was not. ``spent``: nothing is left to propose, so that the
+    minimum of iterations counts as met.
     """
-    found = check_convergence(history, material.min_iterations)
+    found = check_convergence(history, FEWEST_ITERATIONS if spent else material.min_iterations)
     if "checks" in found:
         checks = {**found["checks"], "no_divergence": not diverging(history, material.profile)["diverging"]}
         found |= {"checks": checks, "converged": all(checks.values())}

@@ -198,9 +198,15 @@ class PatternSet(BaseModel):
         return self
 
     @property
+    def said_robust(self) -> bool | None:
+        """Whether points were fitted so that making an item worse or longer raises no score; None where the set does not say."""
+        said = (self.model_extra or {}).get("robust")
+        return said if isinstance(said, bool) else None
+
+    @property
     def is_robust(self) -> bool:
-        """Whether points were fitted so that making an item worse or longer raises no score; True where the set does not say."""
-        return (self.model_extra or {}).get("robust") is not False
+        """Whether a loop may optimise against the set: unless it says that it was made without the guard."""
+        return self.said_robust is not False
 
     def scorecard(self) -> Scorecard | None:
         """Return the calibration as a scorecard; None where there is none, or one of another kind.

@@ -119,7 +119,7 @@ def make_proof(
         judge=judge,
         rubric=ProofRubric(name=rubric.name, kind=rubric.kind, hash=rubric.digest),
         patterns=ProofPatterns(hash=patterns_digest(patterns), patterns=len(patterns.patterns), active=_active(patterns)),
-        robust=_robust(patterns),
+        robust=patterns.said_robust,
         seed=seed,
         baselines=baselines.to_json(),
         statistics=found.to_json(),
@@ -127,12 +127,6 @@ def make_proof(
         rows=rows,
         opened=known,
     ).hashed()
-
-
-def _robust(patterns: PatternSet) -> bool | None:
-    """Return what a set says of itself, None where it says nothing."""
-    said = (patterns.model_extra or {}).get("robust")
-    return said if isinstance(said, bool) else None
 
 
 def _active(patterns: PatternSet) -> int:
@@ -284,7 +278,7 @@ def _rubric(proof: Proof, rubric: StoryRubric | TextRubric) -> list[str]:
 
 def _patterns(proof: Proof, patterns: PatternSet) -> list[str]:
     return [
-        *_differs("robust", proof.robust, _robust(patterns)),
+        *_differs("robust", proof.robust, patterns.said_robust),
         *_differs("patterns.hash", proof.patterns.hash, patterns_digest(patterns)),
         *_differs("patterns.patterns", proof.patterns.patterns, len(patterns.patterns)),
         *_differs("patterns.active", proof.patterns.active, _active(patterns)),

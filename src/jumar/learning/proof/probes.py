@@ -168,13 +168,14 @@ def probe(
     *,
     seed: int = 0,
     tolerance: float = TOLERANCE,
+    most: int = MOST_ITEMS,
 ) -> ProbeReport:
     """Return what the probes do to real items. ``score`` is the cheap score from 1 to 5, None where it abstains.
 
-    ``cheat`` is that of :func:`cheat_of`. Of many items 240 are probed. The same seed gives the same probes, whatever the order
-    of the items.
+    ``cheat`` is that of :func:`cheat_of`. Of many items ``most`` are probed. The same seed gives the same probes, whatever the
+    order of the items.
     """
-    chosen = sorted(items, key=lambda item: (_number(seed, "", item), item.id))[:MOST_ITEMS]
+    chosen = sorted(items, key=lambda item: (_number(seed, "", item), item.id))[:most]
     before = [score(item) for item in chosen]
     used, known = cheat or Cheat(), [(item, old) for item, old in zip(chosen, before, strict=True) if old is not None]
 

@@ -74,12 +74,14 @@ def propose(
     limit: int = 200,
     seed: int = 0,
     at: datetime = UNDATED,
+    fewest: int = 0,
 ) -> list[PatternProposal]:
     """Return proposals for the items' large gaps, the most telling first; at most ``limit``, times the breadth's factor.
 
     ``known`` and ``tried`` (ids by :func:`jumar.judging.patterns.proposed.pattern_id`) are not proposed again. With
     ``diversity`` from 0 to 3 phrases may be longer and rarer, forms of one word are put together, and some places go by lot
-    (``seed``) to candidates further down. The same arguments give the same proposals. Nothing is proposed where no gap is
+    (``seed``) to candidates further down. ``fewest``: only what stands in so many items.
+    The same arguments give the same proposals. Nothing is proposed where no gap is
     large. Errors: ValueError for a ``diversity`` or ``limit`` out of range; :class:`jumar.errors.MissingExtraError`.
     """
     if not 0 <= diversity < len(BREADTHS):
@@ -92,15 +94,17 @@ def propose(
     if contrast is None:
         return []
     random = Random(seed)  # noqa: S311 - which candidates get a place, nothing secret
-    found = _distinct(_candidates(items, contrast, breadth, random))
     taken = set(tried) | {pattern_key(pattern) for pattern in (known.patterns if known is not None else ())}
+    found = _distinct(_candidates(items, contrast, breadth, random, fewest))
     drawn = _drawn(found, round(limit * breadth.factor), diversity * _EXPLORED, random, taken)
     return [_proposal(one, items, contrast, iteration, at) for one in drawn]
 
 
-def _candidates(items: Sequence[GapItem], contrast: Contrast, breadth: Breadth, random: Random) -> Iterator[_Candidate]:
+def _candidates(
+    items: Sequence[GapItem], contrast: Contrast, breadth: Breadth, random: Random, fewest: int
+) -> Iterator[_Candidate]:
     texts = [item.text for item in items]
-    least = max(2, min(breadth.least, len(items) // 5))
+    least = max(2, fewest, min(breadth.least, len(items) // 5))
     terms = find_terms(texts, words=breadth.words, least=least)
     strengths = contrast.strengths(terms.where)
     for phrase, where, strength in zip(terms.phrases, terms.where, strengths, strict=True):
@@ -113,7 +117,8 @@ def _candidates(items: Sequence[GapItem], contrast: Contrast, breadth: Breadth, 
     large = [place for place, one in enumerate(contrast.signs) if one]
     if len(large) > _READ:
         large = sorted(random.sample(large, _READ))
-    yield from _looked_up(items, large, contrast, breadth)
+    there = dict(zip(terms.phrases, terms.where, strict=True)) if fewest else None
+    yield from _looked_up(items, large, contrast, breadth, there)
 
 
 def _families(phrases: Sequence[str], wheres: Sequence[Any], contrast: Contrast) -> Iterator[_Candidate]:
@@ -133,18 +138,18 @@ def _families(phrases: Sequence[str], wheres: Sequence[Any], contrast: Contrast)
             yield _Candidate(tuple(phrases[member] for member in members), where, strength, "word_family", strength.z)
 
 
-def _looked_up(items: Sequence[GapItem], large: Sequence[int], contrast: Contrast, breadth: Breadth) -> Iterator[_Candidate]:
-    """Yield phrases of the judge's reasons, and paths, for the texts in which they really stand."""
-    import numpy as np
+def _looked_up(
+    items: Sequence[GapItem], large: Sequence[int], contrast: Contrast, breadth: Breadth, known: Mapping[str, Any] | None
+) -> Iterator[_Candidate]:
+    """Yield phrases of the judge's reasons, and paths, for the texts in which they really stand.
 
-    said = _said(items, large, contrast, breadth.words)
+    ``known`` is where each phrase stands that may be one, None where any may.
+    """
+    said = _said(items, large, contrast, breadth.words, known)
     phrases = [*dict.fromkeys([*said, *_paths(items, large)])]
-    where: list[list[int]] = [[] for _ in phrases]
-    matcher = PatternMatcher(_bare(phrase) for phrase in phrases)
-    for place, item in enumerate(items):
-        for index in matcher.fired(item.text):
-            where[index].append(place)
-    arrays = [np.asarray(one, dtype=np.int64) for one in where]
+    if known is not None:
+        phrases = [phrase for phrase in phrases if phrase in known]
+    arrays = _places(items, phrases) if known is None else [known[phrase] for phrase in phrases]
     for phrase, there, strength in zip(phrases, arrays, contrast.strengths(arrays), strict=True):
         if not there.size:
             continue
@@ -160,6 +165,18 @@ def _looked_up(items: Sequence[GapItem], large: Sequence[int], contrast: Contras
             yield _Candidate((phrase,), there, strength, "tech_paths", strength.z)
 
 
+def _places(items: Sequence[GapItem], phrases: Sequence[str]) -> list[Any]:
+    """Return in which items each phrase stands."""
+    import numpy as np
+
+    where: list[list[int]] = [[] for _ in phrases]
+    matcher = PatternMatcher(_bare(phrase) for phrase in phrases)
+    for place, item in enumerate(items):
+        for index in matcher.fired(item.text):
+            where[index].append(place)
+    return [np.asarray(one, dtype=np.int64) for one in where]
+
+
 @dataclass(slots=True)
 class _Heard:
     kind: Literal["good", "bad"]
@@ -168,7 +185,9 @@ class _Heard:
     quoted: bool
 
 
-def _said(items: Sequence[GapItem], large: Sequence[int], contrast: Contrast, words: int) -> dict[str, _Heard]:
+def _said(
+    items: Sequence[GapItem], large: Sequence[int], contrast: Contrast, words: int, known: Mapping[str, Any] | None
+) -> dict[str, _Heard]:
     """Return the phrases of what the judge said about items with a gap, and about which items."""
     found: dict[tuple[str, Literal["good", "bad"]], _Heard] = {}
     for place in large:
@@ -179,7 +198,9 @@ def _said(items: Sequence[GapItem], large: Sequence[int], contrast: Contrast, wo
         for statement in (*named, item.reasoning) if named else (item.reasoning,):
             quotes = [folded(one) for one in quotes_of(statement)]
             for phrase in phrases_of(statement, words=words):
-                if phrase not in text or (statement is item.reasoning and named and not any(phrase in quote for quote in quotes)):
+                if (known is not None and phrase not in known) or phrase not in text:
+                    continue
+                if statement is item.reasoning and named and not any(phrase in quote for quote in quotes):
                     continue  # next to named reasons only what the reasoning quotes is about the signal
                 heard = found.setdefault((phrase, kind), _Heard(kind, set(), (), quoted=False))
                 heard.places.add(place)

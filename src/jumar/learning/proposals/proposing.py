@@ -106,6 +106,7 @@ class _Asking:
                 threshold=material.threshold,
                 seed=material.seed + 1009 * self._iteration + number,
                 at=material.made,
+                fewest=self._fewest,
                 whole=number == len(material.rounds) or not material.split.cross_fitted,
             )
         )
@@ -116,6 +117,14 @@ class _Asking:
         merged = merge_proposals(found.proposals, there, [target.item.text for target in targets])
         self.merges += merged.merges
         return merged.kept
+
+    @property
+    def _fewest(self) -> int:
+        if not self._material.fits:
+            return 0
+        from jumar.learning.scorecard.pool import FitSettings
+
+        return FitSettings().least_items
 
     def _weighed(self, targets: Sequence[Target]) -> frozenset[str]:
         """Return what every fit to ``targets`` weighs without being asked to, of either sign."""
@@ -237,6 +246,7 @@ def by_terms(asked: ProposalRequest) -> ProposalReply:
         diversity=asked.diversity,
         seed=asked.seed,
         at=asked.at,
+        fewest=asked.fewest,
     )
     return ProposalReply(proposals=tuple(found))
 

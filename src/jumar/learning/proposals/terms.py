@@ -6,6 +6,7 @@ folded as it folds them, and words that stand apart by more than a blank, a hyph
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -161,7 +162,8 @@ def quotes_of(statement: str) -> list[str]:
     return [match["said"].strip() for match in _QUOTE.finditer(statement) if match["said"].strip()]
 
 
-def phrases_of(statement: str, *, words: int = 3) -> list[str]:
+@functools.lru_cache(maxsize=4096)  # every line of every iteration reads the same statements
+def phrases_of(statement: str, *, words: int = 3) -> tuple[str, ...]:
     """Return the phrases of one to ``words`` words of a statement, folded, each once, the longest first.
 
     What a denial stands before is left out ("lacks concrete examples" does not say that "concrete examples" are there), and what
@@ -176,7 +178,7 @@ def phrases_of(statement: str, *, words: int = 3) -> list[str]:
     for phrase in _runs(said, words):
         if says_something(phrase) and phrase not in found and not denied(said, phrase):
             found.setdefault(phrase)
-    return sorted(found, key=lambda phrase: -len(phrase.split()))
+    return tuple(sorted(found, key=lambda phrase: -len(phrase.split())))
 
 
 def denied(said: str, phrase: str) -> bool:

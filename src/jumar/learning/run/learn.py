@@ -37,7 +37,7 @@ from jumar.judging.patterns.storage import PatternStore, load_pattern_set, read_
 from jumar.learning.material import Material, Target
 from jumar.learning.proof.support import Member, sealed_tests
 from jumar.learning.proposals.proposing import proposer_of
-from jumar.learning.report.course import Totals
+from jumar.learning.report.course import Totals, stop_words
 from jumar.learning.run.data import LearnData, check_output, open_share, read_learning_items, split_of, warn_of_few
 from jumar.learning.run.prove import prove_set
 from jumar.learning.run.read import publish, read_logs
@@ -270,7 +270,14 @@ def _learned(request: LearnRequest, data: LearnData, loop: Loop, switch: StopSwi
         summary = finish(request, data, outcome)
     except JudgeInterruptedError:
         return LearnResult(output=request.output, outcome=outcome, summary=None, cut_off=switch.reason)
-    return LearnResult(output=request.output, outcome=outcome, summary=summary)
+    return LearnResult(output=request.output, outcome=outcome, summary=summary, ended=_ended(request.output, outcome))
+
+
+def _ended(output: Path, outcome: LoopOutcome) -> str:
+    """Return why there was no further iteration, as the report tells it."""
+    logs = read_logs(output)
+    why = str(logs[-1]["next_iteration_plan"].get("why") or "") if logs else ""
+    return stop_words(outcome.stop.reason, outcome.stop.detail, why)
 
 
 def _require_fitting(request: LearnRequest) -> None:

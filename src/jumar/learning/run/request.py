@@ -64,13 +64,15 @@ def prove_request(request: LearnRequest) -> ProveRequest:
 class LearnResult:
     """How a run ended. ``summary`` is what ``result.json`` holds; None when the run was stopped before there was a verdict.
 
-    ``cut_off`` says how it was stopped while the held-out items were being judged, None when it was not.
+    ``ended`` says in words why there was no further iteration, empty for what the loop says. ``cut_off`` says how it was stopped
+    while the held-out items were being judged, None when it was not.
     """
 
     output: Path
     outcome: LoopOutcome
     summary: Mapping[str, Any] | None
     cut_off: Literal["interrupted", "terminated"] | None = None
+    ended: str = ""
 
     @property
     def exit_code(self) -> int:
@@ -81,7 +83,7 @@ class LearnResult:
 
     def document(self) -> dict[str, Any]:
         """Return what ``--json`` prints."""
-        stop = {"stop_reason": self.outcome.stop.reason, "stop_detail": self.outcome.stop.detail}
+        stop = {"stop_reason": self.outcome.stop.reason, "stop_detail": self.ended or self.outcome.stop.detail}
         shared = {**stop, "resumed": self.outcome.resumed, "output": str(self.output.absolute())}
         return {**(self.summary or {"verdict": None}), **shared}
 

@@ -23,6 +23,8 @@ Numbers = NDArray[np.int64]
 
 _JITTER = 1e-9
 _ROUNDS = 8
+_FEW_ITEMS = 2_000
+"""Up to so many items their firings are kept as they are: of more, how often any two patterns fire together is smaller."""
 
 SCREEN: float = 100.0
 """The strength at which candidates are compared before strengths are selected: that of a hundred items without effect."""
@@ -51,11 +53,43 @@ class Ridge:
     points: Floats
 
 
+class Equations:
+    """The normal equations of ridge regressions: solves ``(gram + strength) x = wanted`` for some of the columns.
+
+    ``gram`` is ``(columns, columns)``. Where there are fewer items than columns ``rows`` are given in its place, the
+    ``(items, columns)`` of firings about their means: what the items say is then solved among the items.
+    """
+
+    def __init__(self, gram: Floats | None, rows: Floats | None = None) -> None:
+        self._rows = rows
+        self._gram = rows @ rows.T if gram is None and rows is not None else gram
+
+    def at(self, columns: Numbers) -> Equations:
+        """Return the equations of some of the columns."""
+        if self._rows is not None:
+            return Equations(None, self._rows[:, columns])
+        return Equations(None if self._gram is None else self._gram[np.ix_(columns, columns)])
+
+    def solve(self, wanted: Floats, strength: float) -> Floats:
+        """Return ``(columns, wanted)`` solutions."""
+        if self._gram is None or not self._gram.size:
+            return np.zeros_like(wanted)
+        library: Any = import_module("scipy.linalg")
+        matrix = self._gram.copy()
+        matrix.flat[:: matrix.shape[0] + 1] += strength
+        factor = library.cho_factor(matrix, overwrite_a=True, check_finite=False)
+        if self._rows is None:
+            return library.cho_solve(factor, wanted, check_finite=False)
+        # (rows' rows + strength)^-1 = (1 - rows' (rows rows' + strength)^-1 rows) / strength
+        among = library.cho_solve(factor, self._rows @ wanted, check_finite=False)
+        return np.asarray((wanted - self._rows.T @ among) / strength)
+
+
 @dataclass(frozen=True, slots=True)
 class Centred:
-    """Items' sums about their means: ``gram`` is ``(columns, columns)``, ``share`` of the items on which each column fires."""
+    """Items' sums about their means, and their ``equations``; ``share`` of the items on which each column fires."""
 
-    gram: Floats
+    equations: Equations
     covariance: Floats
     share: Floats
     mean: float
@@ -66,7 +100,7 @@ class Centred:
         ``claims`` are as long as ``at``: the sign that points may have, 0 for any. ``limits`` are ``(limits, columns)``:
         the points of ``at`` times none of them are over 0. Where nothing can be learned all points are 0.
         """
-        points = _claimed(self.gram[np.ix_(at, at)], self.covariance[at], strengths, claims, limits)
+        points = _claimed(self.equations.at(at), self.covariance[at], strengths, claims, limits)
         return Ridge(self.mean - self.share[at] @ points, points)
 
 
@@ -90,6 +124,7 @@ class Cells:
         self._total = np.array([float(one.sum()) for one in self._y])
         self._columns = np.array([], dtype=np.int64)
         self._gram: list[Floats] = []
+        self._joined: list[Floats] = []
         self._whole: Floats = np.zeros((0, 0))
 
     def without(self, left_out: Sequence[int]) -> list[int]:
@@ -114,16 +149,19 @@ class Cells:
         own, found = list(folds), self.moments(folds)
         covariance, _ = found.centred()
         together = np.asarray(self._with_steps[own].sum(axis=0)) - np.outer(found.fires, found.fires[self.steps]) / found.items
-        points = solve(together[self.steps], covariance[self.steps], (SCREEN,))[:, 0]
+        points = solve(Equations(together[self.steps]), covariance[self.steps], (SCREEN,))[:, 0]
         left = covariance - together @ points
         variance = found.fires - found.fires**2 / found.items
         return np.asarray(left / np.sqrt(variance + SCREEN))
 
     def join(self, columns: Numbers) -> None:
-        """Add up how often any two of ``columns`` fire together. Costs the most of all; done once."""
+        """Add up how often any two of ``columns`` fire together. Costs the most of all; done once, for many items."""
         self._columns = np.unique(columns)
-        self._gram = [_gram(row[:, self._columns]) for row in self._rows]
-        self._whole = np.sum(self._gram, axis=0)
+        if self._items.sum() > _FEW_ITEMS:
+            self._gram = [_gram(row[:, self._columns]) for row in self._rows]
+            self._whole = np.sum(self._gram, axis=0)
+        else:
+            self._joined = [np.asarray(row[:, self._columns].toarray(), dtype=np.float64) for row in self._rows]
 
     def centred(self, folds: Sequence[int], columns: Numbers) -> Centred:
         """Return what ridge regressions on ``folds`` with any of ``columns`` need."""
@@ -131,10 +169,14 @@ class Cells:
         covariance, mean = found.centred()
         at = np.searchsorted(self._columns, columns)
         fires = found.fires[columns]
+        share = fires / found.items
+        if self._joined:
+            rows = np.concatenate([self._joined[one][:, at] for one in folds]) - share
+            return Centred(_equations(rows), covariance[columns], share, mean)
         together = self._whole[np.ix_(at, at)]
         for one in self.without(folds):
             together = together - self._gram[one][np.ix_(at, at)]
-        return Centred(together - np.outer(fires, fires) / found.items, covariance[columns], fires / found.items, mean)
+        return Centred(Equations(together - np.outer(fires, fires) / found.items), covariance[columns], share, mean)
 
     def predict(self, fold: int, columns: Numbers, ridge: Ridge) -> Floats:
         """Return ``(items of the fold, strengths)`` predictions."""
@@ -146,21 +188,22 @@ def _gram(rows: Any) -> Floats:
     return np.asarray(dense.T @ dense, dtype=np.float64)  # whole numbers below 2 ** 24 are exact
 
 
-def solve(gram: Floats, covariance: Floats, strengths: Sequence[float], limits: Floats | None = None) -> Floats:
+def _equations(rows: Floats) -> Equations:
+    return Equations(None, rows) if rows.shape[0] < rows.shape[1] else Equations(rows.T @ rows)
+
+
+def solve(equations: Equations, covariance: Floats, strengths: Sequence[float], limits: Floats | None = None) -> Floats:
     """Return ``(columns, strengths)`` solutions of ``(gram + strength) points = covariance``.
 
     With ``limits``, ``(limits, columns)``: those that fit best among the points whose sums by each row are not over 0.
     """
     if not covariance.size:
         return np.zeros((0, len(strengths)))
-    library: Any = import_module("scipy.linalg")
-    eye = np.eye(covariance.size)
     rows = np.zeros((0, covariance.size)) if limits is None else limits[np.abs(limits).sum(axis=1) > 0]
     wanted = np.column_stack([covariance, rows.T])
     solved: list[Floats] = []
     for strength in strengths:
-        factor = library.cho_factor(gram + strength * eye, overwrite_a=True, check_finite=False)
-        found: Floats = library.cho_solve(factor, wanted, check_finite=False)
+        found = equations.solve(wanted, strength)
         solved.append(_limited(found[:, 0], found[:, 1:], rows))
     return np.asarray(np.stack(solved, axis=1), dtype=np.float64)
 
@@ -182,9 +225,11 @@ def _limited(free: Floats, towards: Floats, rows: Floats) -> Floats:
     return np.asarray(free - towards @ (factors * scale), dtype=np.float64)
 
 
-def _claimed(gram: Floats, covariance: Floats, strengths: Sequence[float], claims: NDArray[np.int8], limits: Floats) -> Floats:
+def _claimed(
+    equations: Equations, covariance: Floats, strengths: Sequence[float], claims: NDArray[np.int8], limits: Floats
+) -> Floats:
     """Leave out what would get points against its claim, and solve again without; what still does in the end gets none."""
-    points = solve(gram, covariance, strengths, limits)
+    points = solve(equations, covariance, strengths, limits)
     if not claims.any():
         return points
     for number, strength in enumerate(strengths):
@@ -194,7 +239,7 @@ def _claimed(gram: Floats, covariance: Floats, strengths: Sequence[float], claim
             if fits.all():
                 break
             own = own[fits]
-            right = solve(gram[np.ix_(own, own)], covariance[own], (strength,), limits[:, own])[:, 0]
+            right = solve(equations.at(own), covariance[own], (strength,), limits[:, own])[:, 0]
         points[:, number] = 0.0
         points[own, number] = np.where(right * claims[own] < 0, 0.0, right)
     return points
