@@ -251,12 +251,13 @@ def learn_once(checkpoint: Checkpoint, material: Material, *, iteration: int, no
     patterns = add_metrics(count_firing(after.state.patterns, material), checkpoint.state.patterns.calibration_history, metrics)
     state = replace(after.state, patterns=patterns, history=history).remembered(abs_gap=metrics.abs_gap, good=good)
     state = state.logged(*(action for action in actions if action["action"] != "recovery"))
-    spent = not proposed.own and not material.growing
+    asked = checkpoint.state.iteration > 0 or not material.fits
+    spent = asked and not proposed.own and not material.growing
     convergence, probes = converged(history, after, material, spent=spent)
     if probes is not None:
         convergence["probes"] = probes.to_json()
     return IterationOutcome(
-        checkpoint=replace(after, state=state, stopped=_why_stopped(convergence, proposed, actions)),
+        checkpoint=replace(after, state=state, stopped=_why_stopped(convergence, actions, spent=asked and not proposed.own)),
         proposed=proposed,
         metrics=metrics,
         evidence=found,
@@ -359,10 +360,10 @@ def gap_figures(
     }
 
 
-def _why_stopped(convergence: Mapping[str, Any], proposed: IterationProposals, actions: Sequence[Action]) -> str:
+def _why_stopped(convergence: Mapping[str, Any], actions: Sequence[Action], *, spent: bool) -> str:
     if convergence["converged"]:
         return "converged"
-    if not proposed.own and not actions:
+    if spent and not actions:
         return "nothing more to propose"
     return ""
 

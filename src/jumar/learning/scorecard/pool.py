@@ -242,12 +242,10 @@ def _phrase(text: str, made: datetime) -> PatternV2:
 
 Numbers = NDArray[np.int64]
 
-MOST_ITEMS: Final = 400
-"""Items that are attacked, of so few that the noise of their means would cost ranks."""
+MOST_ITEMS: Final = 120
+"""Items that are attacked, each dozens of times: a mean of those will do."""
 
-_LARGE: Final = 2_000
-_OF_LARGE: Final = 120
-"""From how many items on fewer are attacked, and how many: they are measured dozens of times, and a mean of those will do."""
+_CODED: Final = ("utf-8", "surrogatepass")
 
 _FEW_PHRASES: Final = 6
 _MANY_PHRASES: Final = 20
@@ -299,15 +297,16 @@ def measure_attack_gains(items: Sequence[Item], pool: Pool, fold: Numbers, *, se
 
     What is stuffed with phrases gains none by its phrases here: they are bounded where the set is applied.
     """
-    draw = Random(f"gaming {seed}")  # noqa: S311 - no secret
-    most = MOST_ITEMS if len(items) <= _LARGE else _OF_LARGE
-    chosen = sorted(draw.sample(range(len(items)), min(most, len(items))))
+    # by the item alone, so that the fits of a run attack the same items in the same way, and what was counted of them is known
+    chosen = sorted(range(len(items)), key=lambda at: hashlib.sha256(f"{seed} {items[at].id}".encode(*_CODED)).digest())
+    chosen = sorted(chosen[:MOST_ITEMS])
     phrases = _phrases(pool.patterns)
     probed: list[Item] = []
     origin: list[int] = []
     kind: list[int] = []
-    for number, change in enumerate(KINDS.values()):
+    for number, (name, change) in enumerate(KINDS.items()):
         for at in chosen:
+            draw = Random(f"gaming {seed} {name} {items[at].id}")  # noqa: S311 - no secret
             made = change(items[at], phrases, draw)
             if made.text != items[at].text:
                 probed.append(made)
