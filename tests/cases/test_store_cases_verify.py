@@ -54,8 +54,8 @@ def edit(name: str, change: Callable[[dict[str, Any]], None], *, sealed: bool = 
 def test_a_sound_run_has_no_problem(run: RunStore):
     report = verify_run(HERE)
     assert ((), ()) == (report.problems, report.notes)
-    # 2 × (report, prompt, ckg, fix_db), 6 × 6 outputs, 2 × 6 copies
-    assert (6, 8 + 36 + 12) == (report.iterations, report.files)
+    # 2 × (report, prompt, ckg, fix_db), 6 × 6 outputs, 2 × 6 copies, data_source.txt
+    assert (6, 8 + 36 + 12 + 1) == (report.iterations, report.files)
     assert report.bytes > 1000
 
 
@@ -338,7 +338,7 @@ def test_a_run_that_has_not_begun_needs_its_inputs():
     (HERE / "inputs" / "rules.txt").write_text("a role of somebody's own")
     assert ["inputs/rules.txt: not recorded yet: its case has not begun"] == notes()
     (HERE / "inputs" / "prompt_case_02.txt").unlink()
-    assert [("inputs/prompt_case_02.txt", "is missing")] == found()
+    assert [("inputs/prompt_case_02.txt", "is missing; run.json recorded it")] == found()
 
 
 def test_inputs_that_are_gone_after_the_case_began(run: RunStore):

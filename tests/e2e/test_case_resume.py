@@ -246,7 +246,7 @@ def test_a_run_that_is_killed_in_the_middle_of_a_step_pays_for_that_step_again_a
 def test_the_seconds_of_a_step_that_was_killed_count(tmp_path: Path) -> None:
     place, limit = tmp_path / "killed", ("--max-seconds", "1")
     with hanging(place, "1.2 agent", *limit) as process:
-        until((pending_of(place, 1, 2) / "logs" / "heartbeat").exists)
+        until(lambda: float((pending_of(place, 1, 2) / "logs" / "heartbeat").read_text()) >= 1)
         process.send_signal(signal.SIGKILL)
         process.wait(timeout=30)
         jumar(place, "cases", "verify", check=0)

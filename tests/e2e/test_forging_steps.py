@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -139,7 +141,7 @@ def test_a_step_that_wrote_a_record_has_failed(tmp_path: Path) -> None:
     ok, *failed = [record for record in holds(tmp_path) if record.case == 1]
     assert "ok" == ok.status
     assert ["step_failed"] * 2 == [record.status for record in failed]
-    assert "step agent: it wrote where only jumar writes: case_01/best" in failed[0].reason
+    assert "step agent: it changed what is not its own: case_01/best" in failed[0].reason
     assert json.loads((tmp_path / RUN / "case_01/quarantine/0001-best/best.json").read_text()) == {}
 
 
@@ -187,3 +189,199 @@ def test_what_a_step_does_to_a_case_that_has_ended_is_mended_or_told(tmp_path: P
     if "its" in [name.partition(" ")[0] for name, each in ENDED.items() if act.endswith(each)] and "iterations" not in act:
         assert 0 == done.returncode, done.stderr
         assert () == verify_run(tmp_path / RUN).problems
+
+
+# ------------------------------------------------------------------------------------- what a step is given, and what judges it
+
+JUDGE_PY = """
+import json, os, pathlib, sys
+import weights
+wanted = set(pathlib.Path(os.environ["JUMAR_IN_REPORT"]).read_text().split())
+found = set(pathlib.Path(os.environ["JUMAR_IN_AGENT_REPORT"]).read_text().split())
+score = weights.TOP * len(wanted & found) / max(1, len(wanted | found)) + len(pathlib.Path(sys.argv[1]).read_text())
+named = [{"name": name, "score": score} for name in ("Root Cause Accuracy", "Causal Chain Completeness")]
+pathlib.Path(os.environ["JUMAR_OUT_JUDGE"]).write_text(json.dumps({"composite_score": score, "dimensions": named}))
+"""
+AGENT_PY = """
+import os, pathlib, shutil, signal, stat, sys, time
+number, case = int(os.environ["JUMAR_ITERATION"]), int(os.environ["JUMAR_CASE_NUM"])
+run = pathlib.Path(".jumar/runs/run_t").absolute()
+first, making = run / "case_01", run / f"case_{{case:02d}}/pending/iter_{{number:04d}}"
+open("calls.log", "a").write(f"{{case}}.{{number}}\\n")
+honest = number == 1
+pathlib.Path(os.environ["JUMAR_OUT_AGENT_REPORT"]).write_text(f"the pump of case {{case}}" if honest else "i do not know")
+pathlib.Path(os.environ["JUMAR_OUT_CKG"]).write_text('{{"entities": ["%d.%d"]}}' % (case, number))
+once = not pathlib.Path("done").exists()
+if {when}:
+    {act}
+    if {kill}:
+        pathlib.Path("done").touch()
+        os.kill(os.getppid(), signal.SIGKILL)
+        time.sleep(5)
+"""
+GIVEN_TOML = """
+[run]
+run_id = "t"
+max_iters = 2
+[start]
+from_scratch = true
+{cases}
+[[steps]]
+name = "agent"
+command = ["{python}", "agent.py"]
+inputs = ["prompt", "ckg"]
+outputs = ["agent_report", "ckg"]
+[[steps]]
+name = "judge"
+command = ["{python}", "judge.py", "bonus.txt"]
+inputs = ["report", "agent_report"]
+outputs = ["judge"]
+{extra}
+"""
+
+
+def write_given(
+    tmp_path: Path, act: str, *, when: str = "case == 1 and number == 2", cases: int = 2, kill: bool = False, extra: str = ""
+) -> None:
+    """Write a chain whose first iteration is honest (about 8 of 10) and whose second is useless (0), and does ``act``."""
+    (tmp_path / "weights.py").write_text("TOP = 10\n")
+    (tmp_path / "bonus.txt").write_text("")
+    (tmp_path / "judge.py").write_text(JUDGE_PY)
+    (tmp_path / "agent.py").write_text(AGENT_PY.format(when=when, act=act.replace("\n", "\n    "), kill=int(kill)))
+    for case in range(1, cases + 1):
+        (tmp_path / f"case{case}.txt").write_text(f"the pump of case {case} broke\n---\nE2E Test Query\nwhat broke?\n")
+    listed = "".join(f'[[cases]]\nfile = "case{case}.txt"\n' for case in range(1, cases + 1))
+    (tmp_path / "cases.toml").write_text(GIVEN_TOML.format(python=sys.executable, cases=listed, extra=extra))
+
+
+def honest_is_best(tmp_path: Path, cases: int = 2) -> None:
+    """In every case the honest iteration is the best, with its own score, and the next case starts from it."""
+    run = RunReader(tmp_path / RUN)
+    for number in range(1, cases + 1):
+        best, inputs = run.case(number).best(), run.case(number).inputs()
+        assert best is not None
+        assert (1, True) == (best.best_iter, 8 < (best.values["accuracy"] or 0) < 9), best
+        assert inputs is not None
+        carried = json.loads((tmp_path / RUN / inputs.files["ckg"].path).read_text())["entities"]
+        assert ([] if number == 1 else [f"{number - 1}.1"]) == carried
+    assert () == verify_run(tmp_path / RUN).problems
+
+
+GIVEN = {
+    "the report of its case": "(run / 'inputs/human_report_case_01.txt').write_text('i do not know')",
+    "the report of the next case": "(run / 'inputs/human_report_case_02.txt').write_text('i do not know')",
+    "a query deleted": "(run / 'inputs/prompt_case_02.txt').unlink()",
+    "a FIFO for a report": "path = run / 'inputs/human_report_case_02.txt'; path.unlink(); os.mkfifo(path)",
+    "a base that no step writes": "(run / 'inputs/base_fix_db_snapshot.db').write_bytes(b'x')",
+    "no inputs at all": "shutil.rmtree(run / 'inputs')",
+    "the judge's script": "pathlib.Path('judge.py').write_text(pathlib.Path('judge.py').read_text() + '# mine')",
+    "the judge's argument": "pathlib.Path('bonus.txt').write_text('x' * 10)",
+    "the judge's script, a link": "os.rename('judge.py', 'other.py'); os.symlink('other.py', 'judge.py');"
+    " pathlib.Path('other.py').write_text('')",
+    "a module instead of json": "pathlib.Path('json.py').write_text('dumps = lambda _: 1 / 0')",
+    "the copy of the judge's script": "next((run / 'judge').glob('*-judge.py')).write_text('')",
+    "the configuration": "pathlib.Path('cases.toml').write_text('')",
+    "an iteration closed": "os.chmod(first / 'iterations/iter_0001', 0)",
+    "all runs closed": "os.chmod(run.parent, 0)",
+}
+
+
+@pytest.mark.parametrize("kill", [False, True], ids=["", "killed"])
+@pytest.mark.parametrize("act", GIVEN.values(), ids=GIVEN)
+def test_what_a_step_is_given_and_what_judges_it_is_what_it_was(tmp_path: Path, act: str, kill: bool) -> None:
+    if "chmod" in act and os.geteuid() == 0 and shutil.which("setpriv") is None:
+        pytest.skip("root may enter what is closed")
+    write_given(tmp_path, act, kill=kill, when="case == 1 and number == 2 and once")
+    done = run_confined(tmp_path) if "chmod" in act else jumar(tmp_path, "cases", "run", "--json", timeout=60)
+    if kill:
+        assert done.returncode in {-signal.SIGKILL, 137}, done.stderr
+        if "cases.toml" in act:
+            return
+        done = (run_confined if "chmod" in act else resumed)(tmp_path, "--resume")
+    assert 0 == done.returncode, done.stderr
+    assert "again" in done.stderr or "taken out" in done.stderr
+    if not kill:
+        (_, second) = RunReader(tmp_path / RUN).case(1).iterations()
+        assert ("step_failed", True) == (second.status, "it changed what is not its own" in second.reason), second.reason
+    honest_is_best(tmp_path)
+
+
+def resumed(tmp_path: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    return jumar(tmp_path, "cases", "run", "--json", *options, timeout=60)
+
+
+def run_confined(tmp_path: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """Run as a user for whom a closed directory is closed."""
+    words = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+    argv = [*words, sys.executable, "-m", "jumar.cli.entry", "cases", "run", "--json", *options]
+    return subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_a_changed_bundle_is_made_again_and_carried_as_it_was(tmp_path: Path) -> None:
+    act = "[path.write_text('poison') for path in first.glob('best/iter_*/ckg/*')]; sys.exit(1)"
+    write_given(tmp_path, act, when="case == 2", cases=3)
+    done = jumar(tmp_path, "cases", "run", "--json", timeout=60, check=1)  # case 2 has no best
+    inputs = RunReader(tmp_path / RUN).case(3).inputs()
+    assert inputs is not None
+    assert '{"entities": ["1.1"]}' == (tmp_path / RUN / inputs.files["ckg"].path).read_text()
+    assert "case_01/best was not written by jumar, or was changed since" in done.stderr
+    assert () == verify_run(tmp_path / RUN).problems
+
+
+def test_a_choice_that_is_nowhere_any_more_is_not_carried_and_the_chain_goes_on(tmp_path: Path) -> None:
+    act = (
+        "[path.write_text('poison') for path in run.rglob('*ckg*') if path.is_file() and 'pending' not in str(path)]; sys.exit(1)"
+    )
+    write_given(tmp_path, act, when="case == 2", cases=3)
+    done = jumar(tmp_path, "cases", "run", "--json", timeout=60, check=1)
+    assert "base_ckg_snapshot_case_02.json was changed or deleted, and what it was is nowhere to be found" in done.stderr
+    inputs, end = RunReader(tmp_path / RUN).case(3).inputs(), RunReader(tmp_path / RUN).case(3).end()
+    assert inputs is not None
+    assert inputs.carried_from is None
+    assert (end and end.best_iter) == 1
+    jumar(tmp_path, "cases", "run", "--json", "--resume", timeout=60, check=1)
+
+
+@pytest.mark.parametrize("forge", ["beat.write_text('0.000')", "beat.unlink()", "beat.unlink(); os.mkfifo(beat)", "pass"])
+def test_a_step_that_kills_jumar_counts_with_its_time(tmp_path: Path, forge: str) -> None:
+    act = f"time.sleep(1.2); beat = making / 'logs/heartbeat'\n{forge}\nos.kill(os.getppid(), signal.SIGKILL); time.sleep(5)"
+    write_given(tmp_path, act, when="True", cases=1, extra="[stop]\nmax_seconds = 2")
+    jumar(tmp_path, "cases", "run", "--json", timeout=60)
+    ended = [resumed(tmp_path, "--resume").returncode for _ in range(3)]
+    assert 12 == ended[-1]
+    assert 2 == len((tmp_path / "calls.log").read_text().splitlines())
+
+
+def test_a_step_that_kills_jumar_five_times_has_failed(tmp_path: Path) -> None:
+    write_given(tmp_path, "os.kill(os.getppid(), signal.SIGKILL); time.sleep(5)", when="number == 1", cases=1)
+    jumar(tmp_path, "cases", "run", "--json", timeout=60)
+    ended = [resumed(tmp_path, "--resume").returncode for _ in range(6)]
+    assert 0 == ended[-1]
+    first, second = RunReader(tmp_path / RUN).case(1).iterations()
+    assert ("step_failed", "step agent: jumar was killed 5 times while it ran") == (first.status, first.reason)
+    assert "ok" == second.status
+
+
+def test_a_limit_that_was_loosened_before_a_kill_needs_a_person(tmp_path: Path) -> None:
+    act = "path = pathlib.Path('cases.toml'); path.write_text(path.read_text().replace('max_iters = 2', 'max_iters = 20'))"
+    write_given(tmp_path, act, cases=1, kill=True, when="number == 2 and once")
+    jumar(tmp_path, "cases", "run", "--json", timeout=60)
+    done = jumar(tmp_path, "cases", "run", "--json", "--resume", timeout=60, check=2)
+    assert "max_iters was 2 when run 't' was started and is 20 now" in done.stderr
+    jumar(tmp_path, "cases", "run", "--json", "--resume", "--max-iters", "3", timeout=60, check=0)
+    assert 3 == len(RunReader(tmp_path / RUN).case(1).iterations())
+
+
+def test_another_judge_is_refused_at_a_resume_and_its_files_may_be_named(tmp_path: Path) -> None:
+    write_given(tmp_path, "os.kill(os.getppid(), signal.SIGINT); time.sleep(1)", cases=1)
+    text = (tmp_path / "cases.toml").read_text()
+    (tmp_path / "cases.toml").write_text(text.rstrip() + '\nfiles = ["judge.py", "weights.py"]\n')
+    jumar(tmp_path, "cases", "run", "--json", timeout=60, check=130)
+    (tmp_path / "bonus.txt").write_text("not named")
+    (tmp_path / "weights.py").write_text("TOP = 9\n")
+    done = jumar(tmp_path, "cases", "run", "--json", "--resume", timeout=60, check=2)
+    assert "what the judge runs is not what it was" in done.stderr
+    assert "weights.py: a copy is" in done.stderr
+    assert "bonus.txt" not in done.stderr
+    (tmp_path / "weights.py").write_text("TOP = 10\n")
+    jumar(tmp_path, "cases", "run", "--json", "--resume", timeout=60, check=0)

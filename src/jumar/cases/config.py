@@ -135,6 +135,7 @@ def chain_settings(cfg: CaseLoopConfig) -> ChainSettings:
         environment=tuple(cfg.env),
         dry_run=dry_run_of(cfg.dry_run_judge_scores, cfg.dry_run_stop_iter) if cfg.dry_run else None,
         recorded=_recorded(cfg, order),
+        confirmed=frozenset({"max_iters", "max_seconds"}),
     )
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from jumar.cases.case_store import CaseStore, is_as_recorded, role_file
+from jumar.cases.case_store import CaseStore
 from jumar.cases.judgement import BUILTINS, diff_size, read_judgement
 from jumar.cases.recorded import unusable
 from jumar.cases.records import (
@@ -24,14 +25,17 @@ from jumar.cases.records import (
     StepRecord,
     tell,
 )
+from jumar.cases.role_files import copy_as_recorded, is_as_recorded, role_file
 from jumar.cases.settings import JUDGE, ChainSettings, input_name
 from jumar.cases.steps import dry_keys, run_dry, run_program, step_environment
-from jumar.core.files import as_write_error, copy_file, make_directory
+from jumar.core.files import as_write_error, make_directory
 from jumar.core.leftovers import remove_any
+from jumar.core.redaction import current
 from jumar.core.text import escape, human_size, last_line
+from jumar.model.attempts import MOST_KILLED
 from jumar.model.pipeline import GIVEN, CaseStepContext, Step, StepResult
 from jumar.model.protocols import Clock
-from jumar.processes.control import StopSwitch, beating, last_beat
+from jumar.processes.control import StopSwitch, beating, lost_seconds
 from jumar.processes.process_tree import end_strays
 
 _BEAT: Final = "logs/heartbeat"
@@ -69,8 +73,10 @@ class IterationRunner:
                 if self.switch.requested:
                     return None
                 if left is not None and earlier and sum(end.seconds or 0.0 for end in earlier) >= left:
-                    detail = "not run again: the seconds of the run are used up"
-                    failed = StepRecord(attempt=0, step=step.name, outcome="timeout", seconds=None, detail=detail)
+                    failed = _not_run(step, "not run again: the seconds of the run are used up", "timeout")
+                    break
+                if _killed(step, earlier) >= MOST_KILLED:
+                    failed = _not_run(step, f"jumar was killed {MOST_KILLED} times while it ran")
                     break
                 done = self._run(step, directory, number, outputs, parent)
                 if done.outcome == "interrupted":
@@ -86,13 +92,15 @@ class IterationRunner:
     def _earlier(self, directory: Path) -> tuple[StepRecord, ...]:
         """Return how steps of an earlier run ended; those that never did are recorded as lost, and what they left is ended."""
         ended: list[StepRecord] = []
+        timeouts = {step.name: step.timeout for step in self.settings.steps}
         for start, end in self.store.steps(directory):
             if end is not None:
                 ended.append(end)
             else:
                 end_strays(start.nonce)
                 detail = "its process died before it ended"
-                seconds = last_beat(directory / _BEAT)
+                most = timeouts.get(start.step)
+                seconds = lost_seconds(directory / _BEAT, start.started_at, most=most)
                 lost = StepRecord(attempt=start.attempt, step=start.step, outcome="lost", seconds=seconds, detail=detail)
                 self.store.end_step(directory, lost)
                 ended.append(lost)
@@ -117,8 +125,12 @@ class IterationRunner:
             for target in targets.values():
                 make_directory(target.parent)
                 remove_any(target)
-            given = self._bring(step, scratch, directory, outputs, parent)
+            given, changed = self._bring(step, scratch, directory, outputs, parent)
             remove_any(directory / _BEAT)
+            if JUDGE in step.outputs and self.settings.dry_run is None:
+                self.store.given.clear_bytecode()
+        if changed:
+            return _not_run(step, f"not run: {', '.join(changed)} is not what it was")
         attempt, nonce = self.store.begin_step(directory, step.name, self.clock.now())
         context = CaseStepContext(
             run_id=self.settings.run_id,
@@ -138,7 +150,7 @@ class IterationRunner:
         touched = tell_told(self.store, self.listener)
         record = self._ended(step, result, attempt, directory, targets)
         if touched and record.outcome == "ok":
-            record = replace(record, outcome="failed", detail=f"it wrote where only jumar writes: {touched[0]}")
+            record = replace(record, outcome="failed", detail=f"it changed what is not its own: {touched[0]}")
         self.store.end_step(directory, record)
         with as_write_error("remove", scratch):
             remove_any(scratch)
@@ -152,25 +164,29 @@ class IterationRunner:
         directory: Path,
         outputs: Mapping[str, RoleFile],
         parent: CaseIteration | None,
-    ) -> dict[str, Path]:
-        """Copy the step's inputs into ``scratch``: what is recorded stays as it is, whatever a program does to its copy."""
-        run = self.store.paths.run
+    ) -> tuple[dict[str, Path], list[str]]:
+        """Copy the step's inputs into ``scratch``: what is recorded stays as it is, whatever a program does to its copy.
+
+        Return them, and what cannot be given because it is not what was recorded, the judge's own files included.
+        """
         given: dict[str, Path] = {}
+        changed = [escape(each.path) for each in self.store.given.judge_changed()] if JUDGE in step.outputs else []
         for declared in step.inputs:
             name, _ = input_name(declared)
             if name in outputs:
-                source = directory / outputs[name].path
+                place, file = directory, outputs[name]
             elif name not in GIVEN and parent is not None and name in parent.outputs:
-                source = self.store.paths.iteration(parent.number) / parent.outputs[name].path
+                place, file = self.store.paths.iteration(parent.number), parent.outputs[name]
             elif name in self.inputs.files:
-                source = run / self.inputs.files[name].path
+                place, file = self.store.paths.run, self.inputs.files[name]
             else:
                 continue
             folder = scratch / "in" / name
             make_directory(folder)
-            given[name] = folder / source.name
-            copy_file(source, given[name])
-        return given
+            given[name] = folder / Path(file.path).name
+            if not copy_as_recorded(place / file.path, given[name], file):
+                changed.append(escape(file.path))
+        return given, changed
 
     def _result(self, step: Step, context: CaseStepContext) -> StepResult:
         if self.settings.dry_run is not None:
@@ -255,9 +271,19 @@ class IterationRunner:
         )
 
 
+def _not_run(step: Step, why: str, outcome: StepOutcome = "failed") -> StepRecord:
+    return StepRecord(attempt=0, step=step.name, outcome=outcome, seconds=None, detail=why)
+
+
+def _killed(step: Step, earlier: Sequence[StepRecord]) -> int:
+    """Return how many runs of a step, the last ones, ended with jumar killed: what it runs may kill it."""
+    ends = (end.outcome for end in reversed(earlier) if end.step == step.name)
+    return sum(1 for _ in takewhile(lambda outcome: outcome == "lost", ends))
+
+
 def tell_told(store: CaseStore, listener: CaseListener | None) -> list[str]:
     """Tell what the store set aside or put back since the last time, and return it."""
-    told, store.told = store.told, []
+    told, store.told = list(map(current().redact, store.told)), []
     for message in told:
         tell(CaseNotice(message=message), listener)
     return told

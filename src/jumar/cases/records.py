@@ -38,6 +38,15 @@ class RoleFile(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeFile(Record):
+    """A file that the judge's step runs: its ``path``, relative to the working directory or absolute, and the run's ``copy``."""
+
+    path: str
+    mode: int
+    copy: RoleFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StepRecord(Record):
     """One run of one step, paid for. ``outcome`` ``lost`` means that its process died and nothing more is known."""
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
-from collections.abc import Generator, Mapping
-from dataclasses import dataclass
+import stat
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
-from jumar.cases.case_store import CaseReader, CaseStore, role_file
+from jumar.cases.case_store import CaseReader, CaseStore
+from jumar.cases.given import Given, stand_ins
 from jumar.cases.layout import RunPaths, RunTrust, case_name
-from jumar.cases.records import CarriedFrom, CaseInputs, RoleFile
+from jumar.cases.records import CarriedFrom, CaseInputs, JudgeFile, RoleFile
+from jumar.cases.role_files import is_as_recorded, role_file
 from jumar.core import files, leftovers
 from jumar.core.codec import FORMAT, encode
 from jumar.core.lock import LoopLock
@@ -21,6 +25,8 @@ from jumar.core.marks import MARK
 from jumar.core.text import escape
 from jumar.errors import ExistsError, NotFoundError, StoreDamagedError
 from jumar.model.pipeline import GIVEN, Role, RunPlan
+
+_STEMS: Final[Mapping[str, str]] = MappingProxyType({"report": "human_report", "prompt": "prompt"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +40,19 @@ class CaseSource:
     source: str
 
 
+def contents_of(
+    cases: tuple[CaseSource, ...], base: Mapping[str, bytes | Path], roles: Mapping[str, Role]
+) -> dict[str, bytes | Path]:
+    """Return what a run gives to its cases, by its path there: contents, or the files that have them.
+
+    ``base`` has, for each carried role that there is, the file that it starts from, or its content.
+    """
+    texts = {f"inputs/human_report_{case_name(case.number)}.txt": case.report.encode() for case in cases}
+    texts |= {f"inputs/prompt_{case_name(case.number)}.txt": case.prompt.encode() for case in cases}
+    texts["inputs/data_source.txt"] = "".join(f"{case.source}\n" for case in cases).encode(errors="surrogateescape")
+    return {**texts, **{f"inputs/{roles[name].snapshot_name(None)}": content for name, content in base.items()}}
+
+
 def create_run(
     paths: RunPaths,
     *,
@@ -43,11 +62,15 @@ def create_run(
     base: Mapping[str, bytes | Path],
     plan: RunPlan,
     created_at: str,
+    workdir: Path = Path(),
+    judge: Sequence[str] = (),
+    absent: Sequence[str] = (),
 ) -> RunStore:
     """Make a run with its inputs; it appears by one rename, or not at all.
 
-    ``base`` has, for each carried role that there is, the file that it starts from, or its content. Errors:
-    :class:`jumar.errors.ExistsError` when the run's directory exists, :class:`jumar.errors.StoreWriteError`.
+    ``base`` is as in :func:`contents_of`; ``judge`` are the judge's own files, relative to ``workdir`` or absolute, of which it
+    gets copies, and ``absent`` as in :class:`Given`. Errors: :class:`jumar.errors.ExistsError` when the run's directory exists,
+    :class:`jumar.errors.StoreWriteError`.
     """
     directory = paths.directory
     taken = ExistsError(f"{directory} exists already; nothing in it was touched. Resume it (--resume), or choose another run id")
@@ -58,8 +81,13 @@ def create_run(
     try:
         with files.as_write_error("create", directory):
             files.make_directory(directory.parent)
-            temporary.inputs.mkdir(parents=True)
-            _write_inputs(temporary, cases, base, plan.roles)
+            contents = contents_of(cases, base, plan.roles)
+            copies = {f"judge/{index:02d}-{Path(path).name}": workdir / path for index, path in enumerate(judge, 1)}
+            given = {name: _write(temporary.directory, name, content) for name, content in (contents | copies).items()}
+            programs = [
+                JudgeFile(path=path, mode=stat.S_IMODE(os.stat(workdir / path).st_mode), copy=given[name])
+                for path, name in zip(judge, copies, strict=True)
+            ]
             document = {
                 "format": FORMAT,
                 "kind": "cases",
@@ -69,31 +97,33 @@ def create_run(
                 "cases": [{"case": case.number, "case_id": case.case_id, "source": case.source} for case in cases],
                 "plan": plan.to_json(),
                 "config": dict(config),
+                "inputs": [file.to_json() for file in given.values()],
+                "judge": [program.to_json() for program in programs],
+                "absent": list(absent),
+                "beside": sorted(stand_ins(workdir, judge)),
             }
             files.replace_file(temporary.run_json, encode(document, sealed=True, place=f"{nonce}/{paths.run_json.name}"))
             files.sync_tree(temporary.directory)
             if not os.path.lexists(directory):
                 files.rename_new(temporary.directory, directory)
-                return RunStore(directory)
+                return RunStore(directory, contents, workdir)
         raise taken
     finally:
         with contextlib.suppress(OSError):
             leftovers.remove_tree(temporary.directory)
 
 
-def _write_inputs(
-    paths: RunPaths, cases: tuple[CaseSource, ...], base: Mapping[str, bytes | Path], roles: Mapping[str, Role]
-) -> None:
-    for case in cases:
-        (paths.inputs / f"human_report_{case_name(case.number)}.txt").write_bytes(case.report.encode())
-        (paths.inputs / f"prompt_{case_name(case.number)}.txt").write_bytes(case.prompt.encode())
-    (paths.inputs / "data_source.txt").write_bytes("".join(f"{case.source}\n" for case in cases).encode(errors="surrogateescape"))
-    for name, content in base.items():
-        target = paths.inputs / roles[name].snapshot_name(None)
-        if isinstance(content, bytes):
-            target.write_bytes(content)
-        else:
-            files.copy_file(content, target)
+def _write(run: Path, name: str, content: bytes | Path) -> RoleFile:
+    target = run / name
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if isinstance(content, bytes):
+        target.write_bytes(content)
+    else:
+        files.copy_file(Path(os.path.realpath(content)), target)
+    written = role_file(target, name)
+    if written is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(target))
+    return written
 
 
 class RunReader:
@@ -123,21 +153,65 @@ class RunReader:
         """Return what all recorded steps of the run took. Reads every record of the run."""
         return sum(self.case(number).seconds() for number in self.case_ids)
 
-    def carried(self, before: int) -> CarriedFrom | None:
-        """Return what case ``before`` starts from: the choice of the nearest case before it that has one, None for the base."""
+    def choices(self, before: int) -> Iterator[CarriedFrom]:
+        """Yield what case ``before`` may start from: the choices of the cases before it, the nearest first."""
         for number in sorted((each for each in self.case_ids if each < before), reverse=True):
             best = self.case(number).best()
             if best is not None:
-                return CarriedFrom(case=number, iteration=best.best_iter, selected_by=best.selected_by)
-        return None
+                yield CarriedFrom(case=number, iteration=best.best_iter, selected_by=best.selected_by)
+
+    def was_cut_off(self) -> bool:
+        """Whether the names of records say that a step began and never ended: what it had changed by then was nobody's wish."""
+        for number in self.case_ids:
+            for steps in self.case(number).paths.pending.glob("*/steps"):
+                starts, ends = ({path.name[:4] for path in steps.glob(f"*.{kind}.json")} for kind in ("start", "end"))
+                if starts - ends or not starts:
+                    return True
+        return False
+
+    def with_content(self, file: RoleFile) -> Iterator[Path]:
+        """Yield the files of the run that had the content of ``file`` when they were recorded."""
+        for number in self.case_ids:
+            case = self.case(number)
+            with contextlib.suppress(StoreDamagedError):
+                for record in filter(None, (case.best(), case.inputs())):
+                    yield from _same(record.files, self.paths.directory, file)
+                for iteration in case.iterations():
+                    yield from _same(iteration.outputs, case.paths.iteration(iteration.number), file)
+
+
+def _same(recorded: Mapping[str, RoleFile], directory: Path, file: RoleFile) -> Iterator[Path]:
+    return (directory / each.path for each in recorded.values() if each.sha256 == file.sha256)
 
 
 class RunStore(RunReader):
-    """A run that is read and written."""
+    """A run that is read and written.
 
-    def __init__(self, directory: Path) -> None:
+    ``contents`` are those of :func:`contents_of`, as far as they are known, and ``config`` is as in :class:`Given`; ``told`` is
+    what has to be told to a person.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        contents: Mapping[str, bytes | Path] | None = None,
+        workdir: Path = Path(),
+        config: tuple[Path, bytes] | None = None,
+    ) -> None:
         super().__init__(directory)
+        self.told: list[str] = []
         self._lock = LoopLock(self.paths.lock, what=f"run '{escape(self.run_id)}'")
+        self.given = Given(
+            run=self.paths.directory,
+            workdir=workdir,
+            files=tuple(map(RoleFile.from_json, self.trust.fields.sections("inputs"))),
+            judge=tuple(map(JudgeFile.from_json, self.trust.fields.sections("judge"))),
+            absent=self.trust.fields.texts("absent"),
+            beside=self.trust.fields.texts("beside"),
+            config=config,
+            contents=tuple((contents or {}).values()),
+            elsewhere=self.with_content,
+        )
 
     @contextlib.contextmanager
     def lock(self) -> Generator[None]:
@@ -168,7 +242,7 @@ class RunStore(RunReader):
 
     def store(self, number: int) -> CaseStore:
         """Return one case to write."""
-        return CaseStore(self.paths.directory, number, self.trust)
+        return CaseStore(self.paths.directory, number, self.trust, self.given)
 
     def begin_case(self, number: int, roles: Mapping[str, Role], *, carry: bool) -> CaseInputs:
         """Bring what the case starts from into ``inputs/``, byte for byte, with hashes; doing it again changes nothing.
@@ -180,14 +254,14 @@ class RunStore(RunReader):
         begun = reader.inputs()
         if begun is not None:
             return begun
-        carried = self.carried(number) if carry else None
-        given = {name: self._given(name, number) for name in GIVEN}
-        for name, role in roles.items():
-            if role.carry:
-                file = self._base(role) if carried is None else self._copy(role, carried, number)
-                if file is not None:
-                    given[name] = file
-        inputs = CaseInputs(case=number, case_id=self.case_ids[number], files=MappingProxyType(given), carried_from=carried)
+        given = {name: self._original(f"inputs/{_STEMS[name]}_{case_name(number)}.txt") for name in GIVEN}
+        carried, files_of_roles = self._start(number, [role for role in roles.values() if role.carry], carry=carry)
+        inputs = CaseInputs(
+            case=number,
+            case_id=self.case_ids[number],
+            files=MappingProxyType({name: file for name, file in given.items() if file} | files_of_roles),
+            carried_from=carried,
+        )
         path = self.paths.case_inputs(number)
         with files.as_write_error("write", path):
             scratch = self._scratch(number)
@@ -200,38 +274,42 @@ class RunStore(RunReader):
         files.make_directory(scratch)
         return scratch
 
-    def _given(self, name: str, number: int) -> RoleFile:
-        stem = "human_report" if name == "report" else name
-        path = self.paths.inputs / f"{stem}_{case_name(number)}.txt"
-        file = role_file(path, f"inputs/{path.name}")
-        if file is None:
-            raise StoreDamagedError(f"{path} is missing; restore it from a backup, or start another run")
+    def _original(self, path: str, *, optional: bool = False) -> RoleFile | None:
+        """Return a file that the run started with; None for one that is ``optional``, where there is none."""
+        if self.given.files:
+            file = next((each for each in self.given.files if each.path == path), None)
+        else:  # a run of an older jumar
+            file = role_file(self.paths.directory / path, path)
+        if file is None and optional:
+            return None
+        if file is None or not is_as_recorded(self.paths.directory, file):
+            gone = f"{self.paths.directory / path} is missing, or not what it was"
+            raise StoreDamagedError(f"{gone}; restore it from a backup, or start another run")
         return file
 
-    def _base(self, role: Role) -> RoleFile | None:
-        name = role.snapshot_name(None)
-        return role_file(self.paths.inputs / name, f"inputs/{name}")
+    def _start(self, number: int, roles: Sequence[Role], *, carry: bool) -> tuple[CarriedFrom | None, dict[str, RoleFile]]:
+        """Return what a case starts from: the nearest choice that is still to be found whole, else the base."""
+        for choice in self.choices(number) if carry else ():
+            copies = self._carry(choice, roles, number)
+            if copies is not None:
+                return choice, copies
+            self.told.append(f"what case {choice.case} selected is nowhere to be found as it was: case {number} does without it")
+        base = ((role.name, self._original(f"inputs/{role.snapshot_name(None)}", optional=True)) for role in roles)
+        return None, {name: file for name, file in base if file is not None}
 
-    def _copy(self, role: Role, carried: CarriedFrom, number: int) -> RoleFile | None:
-        """Copy what was selected. A role that the selected iteration did not write stays what that case had started from."""
-        best = self.case(carried.case).best()
-        source = None if best is None else best.files.get(role.name)
-        if source is None:
-            before = self.case(carried.case).inputs()
-            source = None if before is None else before.files.get(role.name)
-        if source is None:
-            return None
-        name = role.snapshot_name(number)
-        target = self.paths.inputs / name
-        with files.as_write_error("write", target):
-            temporary = self._scratch(number) / leftovers.temporary_name()
-            files.copy_file(self.paths.directory / source.path, temporary)
-            files.sync_paths(temporary.parent, [temporary])
-            os.replace(temporary, target)
-            files.fsync_directory(target.parent)
-        copy = role_file(target, f"inputs/{name}")
-        if copy is None or copy.sha256 != source.sha256:
-            raise StoreDamagedError(
-                f"{self.paths.directory / source.path} is not what was recorded; `jumar cases verify RUN` lists what is"
-            )
-        return copy
+    def _carry(self, carried: CarriedFrom, roles: Sequence[Role], number: int) -> dict[str, RoleFile] | None:
+        """Copy what was selected, else return None. A role that it did not write stays what that case had started from."""
+        case = self.case(carried.case)
+        recorded = {name: file for record in (case.inputs(), case.best()) if record for name, file in record.files.items()}
+        copies: dict[str, RoleFile] = {}
+        for role in roles:
+            source = recorded.get(role.name)
+            if source is None:
+                continue
+            copy = replace(source, path=f"inputs/{role.snapshot_name(number)}")
+            target, first = self.paths.directory / copy.path, self.paths.directory / source.path
+            with files.as_write_error("write", target):
+                if not self.given.write(copy, target, scratch=self._scratch(number), first=first):
+                    return None
+            copies[role.name] = copy
+        return copies

@@ -70,7 +70,8 @@ class ChainSettings:
 
     ``cases`` are run in this order. ``base`` has, by role, the file that the run starts from; it is empty when ``from_scratch``.
     ``search`` are directories that Python steps are imported from. A file of more than ``max_file_bytes`` is a step's failure.
-    ``recorded`` is the configuration as ``run.json`` keeps it.
+    ``recorded`` is the configuration as ``run.json`` keeps it, ``config`` its file and what that holds. ``confirmed`` are the
+    limits that a person gave now.
     """
 
     run_id: str
@@ -93,6 +94,8 @@ class ChainSettings:
     max_file_bytes: int = DEFAULT_MAX_FILE_MB * 1_000_000
     dry_run: DryRun | None = None
     recorded: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType(dict[str, Any]()))
+    config: tuple[Path, bytes] | None = None
+    confirmed: frozenset[str] = frozenset()
 
 
 def input_name(declared: str) -> tuple[str, bool]:

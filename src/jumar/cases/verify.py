@@ -113,14 +113,17 @@ class _Check(Findings):
 
 def _check_run(check: _Check, paths: RunPaths) -> None:
     listed = check.record(paths.run_json, _listed)
-    numbers = listed if listed is not None else paths.case_numbers()
+    numbers, originals = (paths.case_numbers(), {}) if listed is None else listed
     for name in check.names(paths.directory):
         number = case_number(name)
         if number is not None and number not in numbers:
             check.problem(paths.directory / name, "is a case that run.json does not list", _BY_HAND)
-        elif number is None and name not in {"run.json", "inputs", QUARANTINE}:
+        elif number is None and name not in {"run.json", "inputs", "judge", QUARANTINE}:
             check.note(paths.directory / name, "nothing that jumar wrote; it is left alone")
-    inputs = {number: _inputs(check, paths, number) for number in numbers}
+    inputs = {number: _inputs(check, paths, number, originals) for number in numbers}
+    recorded = {file.path for each in inputs.values() if each is not None for file in each.files.values()}
+    for name in sorted(originals.keys() - recorded):
+        check.content(paths.directory / name, originals[name], by=paths.run_json.name)
     _leftover_inputs(check, paths, inputs)
     cases = {number: _Case(check, paths.case(number), inputs[number]) for number in numbers}
     for number, case in cases.items():
@@ -131,22 +134,24 @@ def _check_run(check: _Check, paths: RunPaths) -> None:
             _carried(check, paths, given, bests, inputs)
 
 
-def _listed(fields: Fields) -> tuple[int, ...]:
+def _listed(fields: Fields) -> tuple[tuple[int, ...], dict[str, RoleFile]]:
+    """Return the numbers of the cases, and by its path what the run started with."""
     fields.text("run_id")
     fields.section("config")
-    return tuple(case.integer("case") for case in fields.sections("cases"))
+    originals = map(RoleFile.from_json, fields.sections("inputs"))
+    return tuple(case.integer("case") for case in fields.sections("cases")), {file.path: file for file in originals}
 
 
 # ----------------------------------------------------------------------------------------------------------- inputs
 
 
-def _inputs(check: _Check, paths: RunPaths, number: int) -> CaseInputs | None:
-    """Check what a case was given: against its record once it has begun, else that it is there at all."""
+def _inputs(check: _Check, paths: RunPaths, number: int, listed: Collection[str]) -> CaseInputs | None:
+    """Check what a case was given against its record; before it has begun, that the texts that are not ``listed`` are there."""
     path = paths.case_inputs(number)
     if not path.exists():
         for stem in ("human_report", "prompt"):
             text = paths.inputs / f"{stem}_{case_name(number)}.txt"
-            if not text.is_file():
+            if f"inputs/{text.name}" not in listed and not text.is_file():
                 check.problem(text, "is missing")
         return None
     inputs = check.record(path, CaseInputs.from_json)

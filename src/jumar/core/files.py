@@ -136,13 +136,13 @@ def copy_alike(source: str | os.PathLike[str], target: str | os.PathLike[str], *
     return target
 
 
-def copy_file(source: Path, target: Path, mode: int = 0o644) -> None:
-    """Copy a regular file to a name that does not exist. Nothing is synced; a link is not followed."""
+def copy_file(source: Path, target: Path, mode: int = 0o644, hear: Callable[[bytes], object] = len) -> None:
+    """Copy a regular file to a name that does not exist; ``hear`` gets each chunk. Nothing is synced; a link is not followed."""
     reading = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         writing = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
-            write_like(writing, reading, read_chunks(reading))
+            write_like(writing, reading, read_chunks(reading), hear)
             os.fchmod(writing, mode)
         finally:
             os.close(writing)
@@ -332,7 +332,7 @@ def sha256_bytes(data: bytes) -> str:
 def sha256_file(path: Path) -> str:
     """Return the SHA-256 of a regular file's content in hexadecimal; a link is not followed."""
     digest = hashlib.sha256()
-    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         for chunk in read_chunks(fd):
             digest.update(chunk)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from jumar.loop.checks.check_files import GuardRules
+from jumar.loop.checks.guard_rules import GuardRules
 from jumar.loop.generators.memory import Memory
 from jumar.loop.hooks import Hooks
 from jumar.loop.snapshots.matching import ArtifactRules
@@ -106,7 +106,8 @@ class LoopSettings:
 class LoopParts:
     """The programs of one loop: what generates, verifies and scores, what finds earlier reflections, what is run around them.
 
-    ``holdout`` are scorers that no iteration hears of: they confirm the choice at the end.
+    ``holdout`` are scorers that no iteration hears of: they confirm the choice at the end. ``generator_timeout`` is how many
+    seconds a run of the generator may take, None when nobody knows.
     """
 
     generator: Generator
@@ -115,3 +116,4 @@ class LoopParts:
     memory: Memory | None = None
     hooks: Hooks = field(default_factory=Hooks)
     holdout: tuple[Scorer, ...] = ()
+    generator_timeout: float | None = None

@@ -149,7 +149,8 @@ class Step:
     ``command`` is a string for the shell or an argv; ``python`` is ``module:function``, called in a child process with a
     :class:`CaseStepContext`; ``call`` is a Python callable in this process. ``inputs`` are names of roles, ``report`` or
     ``prompt``; one that ends in ``?`` may be missing. ``outputs`` are the roles that it must write. ``timeout`` is in seconds;
-    a ``call`` cannot be timed out.
+    a ``call`` cannot be timed out. ``files`` are patterns of what must stay as it is, beside or in the place of what the judge's
+    command names (None: only that).
     """
 
     name: str
@@ -159,6 +160,7 @@ class Step:
     call: Callable[[CaseStepContext], object] | None = None
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
+    files: tuple[str, ...] | None = None
     timeout: float | None = DEFAULT_TIMEOUT
 
 
@@ -175,8 +177,8 @@ def _by_name(fields: Fields, key: str) -> Mapping[str, Role]:
 class RunPlan(Record):
     """What a reader of a run has to know of its configuration: how it ranks, where scores and files are.
 
-    ``order`` and ``tie_breaks`` are as they are typed (``-cost`` where less is better). ``max_iters`` is the limit that the run
-    was started with, None when unknown; a resume may have raised it.
+    ``order`` and ``tie_breaks`` are as they are typed (``-cost`` where less is better). ``max_iters`` and ``max_seconds`` are the
+    limits that the run was started with, None when unknown; a resume may have raised them.
     """
 
     order: tuple[str, ...] = DEFAULT_ORDER
@@ -185,3 +187,4 @@ class RunPlan(Record):
     diff: tuple[str, ...] = DEFAULT_DIFF
     roles: Mapping[str, Role] = field(default_factory=lambda: DEFAULT_ROLES, metadata=stored(write=_listed, read=_by_name))
     max_iters: int | None = None
+    max_seconds: float | None = None

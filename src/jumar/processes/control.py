@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Generator, Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Literal
 
@@ -81,25 +82,32 @@ def refuse_stop_file(files: Iterable[Path]) -> None:
         raise UsageError(f"the file {escape(str(found))} asks loops to stop: remove it to resume (`jumar stop --undo` does)")
 
 
-_FIRST: Final = 1.0  # seconds; shorter steps leave nothing and cost nothing
+_FIRST: Final = 1.0  # seconds
 _EVERY: Final = 5.0
 _LIMIT: Final = 64
 
 
 @contextlib.contextmanager
 def beating(path: Path, clock: Clock) -> Generator[None]:
-    """Write the seconds since now to ``path`` every five seconds while the body runs. A disk that refuses is left alone."""
+    """Write the seconds since now to ``path``, at once and every five seconds while the body runs.
+
+    A disk that refuses is left alone.
+    """
     began = clock.monotonic()
     ended = threading.Event()
 
     def beat() -> None:
+        with contextlib.suppress(OSError):
+            _write(path, clock.monotonic() - began)
+
+    def go_on() -> None:
         pause = _FIRST
         while not ended.wait(pause):
             pause = _EVERY
-            with contextlib.suppress(OSError):
-                _write(path, clock.monotonic() - began)
+            beat()
 
-    heart = threading.Thread(target=beat, name="jumar-heartbeat", daemon=True)
+    beat()
+    heart = threading.Thread(target=go_on, name="jumar-heartbeat", daemon=True)
     heart.start()
     try:
         yield
@@ -118,8 +126,23 @@ def _write(path: Path, seconds: float) -> None:
         os.close(fd)
 
 
-def last_beat(path: Path) -> float | None:
-    """Return the seconds of the last beat, or None when there was none or it cannot be read."""
+def lost_seconds(path: Path, started_at: str, *, most: float | None) -> float | None:
+    """Return how long a step ran that never ended: up to its last beat; None when nobody knows.
+
+    A program can write there what it likes, or delete it, but not choose when it did: the later of what the file says and of when
+    it was last written counts, ``most`` seconds at most. Where ``most`` is None the file is believed.
+    """
+    said = _last_beat(path)
+    if most is None:
+        return said
+    with contextlib.suppress(OSError, ValueError, TypeError):
+        written = os.lstat(path.parent if said is None else path).st_ctime
+        end = datetime.fromtimestamp(written, UTC)
+        return max(said or 0.0, min((end - datetime.fromisoformat(started_at)).total_seconds(), most))
+    return said
+
+
+def _last_beat(path: Path) -> float | None:
     try:
         seconds = float(read_regular(path, limit=_LIMIT))
     except (OSError, ValueError, StoreWriteError, UnreadableFileError):

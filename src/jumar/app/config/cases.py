@@ -90,6 +90,7 @@ class StepConfig(Section):
     builtin: str | None = None
     inputs: list[Text] = Field(default_factory=list)
     outputs: list[Text] = Field(default_factory=list)
+    files: list[Text] | None = None
     timeout: Seconds = DEFAULT_TIMEOUT
 
     @model_validator(mode="after")

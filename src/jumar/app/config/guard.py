@@ -15,12 +15,13 @@ from jumar.core.codec import Fields
 from jumar.core.files import sha256_file
 from jumar.core.text import escape
 from jumar.errors import ConfigError, JumarError
-from jumar.loop.checks.check_files import CheckFile, CheckSource, GuardRules, check_files, installed_modules, runs_tests, shadows
+from jumar.loop.checks.guard_rules import GuardRules
 from jumar.loop.checks.runners.configuration import is_own
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.loop.store.in_force import config_now
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.loop_store import LoopStore
+from jumar.processes.check_files import CheckFile, CheckSource, check_files, installed_modules, runs_tests, shadows
 
 if TYPE_CHECKING:
     from jumar.app.config.config import JumarConfig

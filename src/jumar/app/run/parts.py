@@ -61,6 +61,7 @@ def build_parts(
         memory=build_memory(config.memory, base),
         hooks=Hooks(setup=config.loop.hook("setup"), reset=config.loop.hook("reset"), stop=switch.immediate),
         holdout=tuple(_scorer(scorer, runtime) for scorer in (() if config.holdout is None else config.holdout.scorers)),
+        generator_timeout=config.generator.timeout,
     )
 
 

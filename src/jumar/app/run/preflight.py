@@ -25,12 +25,12 @@ from jumar.app.machine import Row
 from jumar.app.rehearsal import found_by_passes, not_found_by_passes
 from jumar.core.rendering.figures import dollars
 from jumar.errors import ArtifactError, ConfigError, JumarError, UsageError
-from jumar.loop.checks.check_files import simple_commands
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.loop.snapshots.tree_size import TreeSize
 from jumar.loop.store.layout import list_loops, loops_directory
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.model.budget.estimate import PassUse, passes_of
+from jumar.processes.check_files import simple_commands
 from jumar.processes.environment import build_environment
 
 if TYPE_CHECKING:

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from jumar.core.text import escape, without_escapes
-from jumar.loop.checks.check_files import simple_commands
 from jumar.model import CheckResult, ScoreReading
 from jumar.model.protocols import StepContext
+from jumar.processes.check_files import simple_commands
 from jumar.processes.process import describe_exit
 
 

@@ -19,7 +19,6 @@ from jumar.model.budget.gate import Gate, Stop
 from jumar.model.budget.gate import may_begin as _gate
 from jumar.model.budget.pricing import Reservation
 
-_BEATS_FROM: Final = 1.0  # seconds; a shorter step has left no heartbeat
 _LOOK: Final = 0.5  # seconds between two looks at whether somebody wants the loop to end
 _HOUR: Final = 3600.0
 
@@ -204,9 +203,8 @@ def finish(run: LoopRun, attempt: Attempt, end: AttemptEnd) -> None:
     """Write the end of a paid step: durable when this returns."""
     start = attempt.start
     with_room(run.space, lambda: run.store.end_attempt(start.number, end))  # paid for: what was kept back is for this
-    if end.seconds is not None and end.seconds >= _BEATS_FROM:
-        with contextlib.suppress(OSError):
-            run.store.paths.heartbeat(start.number).unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        run.store.paths.heartbeat(start.number).unlink(missing_ok=True)
     ended = AttemptEnded(
         attempt=start.number,
         iteration=start.iteration,

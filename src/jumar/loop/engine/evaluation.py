@@ -31,11 +31,11 @@ from jumar.loop.store.staging import Pending
 from jumar.loop.workspace.clearing import why_of_the_tree
 from jumar.loop.workspace.disk_space import disk_is_full, with_room
 from jumar.loop.workspace.guard import Finding
-from jumar.loop.workspace.surroundings import clear_bytecode
 from jumar.loop.workspace.workspace import Workspace, changed_paths
 from jumar.model import CheckResult, IterationRecord, ScoreReading, StepContext, Usage
 from jumar.model.attempts import Attempt, AttemptEnd, Outcome
 from jumar.model.records import FailureKind, Status
+from jumar.processes.bytecode import clear_bytecode
 from jumar.processes.control import beating
 
 _STATUS_OF: Mapping[Outcome, Status] = {

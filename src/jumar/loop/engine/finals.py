@@ -48,12 +48,13 @@ from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.trust import place_of
 from jumar.loop.workspace.disk_space import disk_is_full, with_room
 from jumar.loop.workspace.set_aside import Aside
-from jumar.loop.workspace.surroundings import Differences, clear_bytecode
+from jumar.loop.workspace.surroundings import Differences
 from jumar.loop.workspace.workspace import Workspace
 from jumar.model import CheckResult, Reading, Scorer, StepContext, StopDecision
 from jumar.model.attempts import Attempt
 from jumar.model.decisions import Rechecked, rechecks
 from jumar.model.selection import UNENDED_REASONS
+from jumar.processes.bytecode import clear_bytecode
 from jumar.processes.environment import step_seed
 
 _SEED: Final = "JUMAR_SEED"

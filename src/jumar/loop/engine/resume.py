@@ -22,7 +22,7 @@ from jumar.loop.store.staging import Pending
 from jumar.loop.workspace.clearing import why_of_the_tree
 from jumar.loop.workspace.workspace import Workspace
 from jumar.model.attempts import LEFT_NOTHING, Attempt, AttemptEnd, AttemptStart
-from jumar.processes.control import last_beat
+from jumar.processes.control import lost_seconds
 from jumar.processes.process_tree import end_strays
 from jumar.processes.usage import NOTHING_REPORTED, read_usage_file
 
@@ -84,11 +84,12 @@ def _write_off(run: LoopRun, attempt: Attempt) -> None:
     start = attempt.start
     end_strays(start.nonce)
     paths = run.store.paths
+    most = run.parts.generator_timeout if start.purpose == "generate" else None
     reported = paths.attempt_scratch(start.number) / "usage.json"
     reading = read_usage_file(reported) if start.purpose == "generate" else NOTHING_REPORTED
     end = AttemptEnd(
         outcome="lost",
-        seconds=last_beat(paths.heartbeat(start.number)),
+        seconds=lost_seconds(paths.heartbeat(start.number), start.started_at, most=most),
         ended_at=run.clock.now(),
         detail="its process died before it ended",
         usage=reading.usage,

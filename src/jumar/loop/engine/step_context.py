@@ -18,11 +18,11 @@ from jumar.loop.generators.prompt import BudgetLeft, Facts, render_feedback, ren
 from jumar.loop.ranking.choose import leader
 from jumar.loop.ranking.repairs import Repairs, repairs
 from jumar.loop.store.loop_store import LoopStore
-from jumar.loop.workspace.surroundings import agents_environment
 from jumar.loop.workspace.workspace import Workspace
 from jumar.model import CheckResult, IterationRecord, IterationView, StepContext
 from jumar.model.attempts import Purpose
 from jumar.model.records import NOT_GENERATED
+from jumar.processes.bytecode import agents_environment
 from jumar.processes.environment import build_environment, step_seed, step_variables
 
 

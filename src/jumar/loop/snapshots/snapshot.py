@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import operator
 import os
 import stat
 import time
@@ -20,6 +19,7 @@ from types import MappingProxyType
 from typing import Final
 
 from jumar.core import files
+from jumar.core.file_cache import FileCache, file_identity
 from jumar.core.redaction import Redactor, current
 from jumar.core.text import escape
 from jumar.errors import ArtifactError
@@ -28,42 +28,13 @@ from jumar.loop.snapshots.scan import Folder, OpenFolders, survey
 from jumar.model.records import ArtifactDetail
 
 STORED_MODE: Final = 0o444
-_SETTLED_NS: Final = 2_000_000_000
 _TRIES: Final = 3
 _CHUNK: Final = 1 << 20
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a FIFO that took the file's place must not block
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
-_Identity = tuple[int, int, int, int, int, int]
-
-
-class StatCache:
-    """Hashes of files that were looked at before, believed while their stat is the same.
-
-    Time stamps are coarse: a file that was written in the two seconds before it was looked at may be written again without a
-    visible change, so it is not remembered. In memory only.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[str, tuple[_Identity, ArtifactDetail]] = {}
-
-    def get(self, path: str, status: os.stat_result) -> ArtifactDetail | None:
-        """Return what ``path`` held when its stat was last ``status``, or None when that is not known for certain."""
-        found = self._known.get(path)
-        return found[1] if found is not None and found[0] == _identity(status) else None
-
-    def put(self, path: str, status: os.stat_result, looked_at: int, detail: ArtifactDetail) -> None:
-        """Remember ``detail`` of a file whose stat was ``status`` before and after it was read, from ``looked_at`` (ns) on."""
-        if max(status.st_mtime_ns, status.st_ctime_ns) <= looked_at - _SETTLED_NS:
-            self._known[path] = (_identity(status), detail)
-        else:
-            self._known.pop(path, None)
-
-
-# In C, because it is asked for every file of every snapshot.
-_identity: Callable[[os.stat_result], _Identity] = operator.attrgetter(
-    "st_dev", "st_ino", "st_size", "st_mtime_ns", "st_ctime_ns", "st_mode"
-)
+StatCache = FileCache[ArtifactDetail]
+"""Hashes of files that were looked at before."""
 
 
 def take_snapshot(
@@ -210,7 +181,7 @@ class _Snapshot:
                 after = os.fstat(fd)
             finally:
                 os.close(fd)
-            if _identity(before) == _identity(after) and size == after.st_size:
+            if file_identity(before) == file_identity(after) and size == after.st_size:
                 detail = ArtifactDetail(path=path, content_hash=digest, mode=stat.S_IMODE(after.st_mode), size=size)
                 self._cache.put(path, after, looked_at, detail)
                 return detail

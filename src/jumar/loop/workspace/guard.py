@@ -22,7 +22,7 @@ from jumar.core.leftovers import is_of_the_machine
 from jumar.core.record import Record
 from jumar.core.text import escape
 from jumar.errors import StoreDamagedError
-from jumar.loop.checks.check_files import CheckFile, GuardRules
+from jumar.loop.checks.guard_rules import GuardRules
 from jumar.loop.checks.runners.configuration import OWN, Deciding, is_harmless, stands_in
 from jumar.loop.snapshots.manifest import Manifest
 from jumar.loop.snapshots.restore import RestorePlan, plan_restore, restore
@@ -30,9 +30,11 @@ from jumar.loop.snapshots.snapshot import StatCache
 from jumar.loop.store.layout import ARTIFACTS
 from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.tamper_check import Damage, StoreWatch
-from jumar.loop.workspace.surroundings import Surroundings, installed
+from jumar.loop.workspace.surroundings import Surroundings
 from jumar.loop.workspace.workspace import Workspace
 from jumar.model.records import ArtifactDetail
+from jumar.processes.bytecode import installed
+from jumar.processes.check_files import CheckFile
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec

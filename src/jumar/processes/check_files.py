@@ -1,6 +1,6 @@
 """What a check consists of: the files whose content decides about candidates, hashed before the first of them.
 
-A check's files are its programs (:mod:`jumar.loop.checks.check_files`), the modules of its ``python = "module:function"``,
+A check's files are its programs (:func:`programs`), the modules of its ``python = "module:function"``,
 what its configuration reads (a rubric, patterns), and what a person names with ``files``. What a test runner merely collects
 from the tree is not among them: that is what ``protect`` is for.
 """
@@ -14,7 +14,7 @@ import shlex
 import shutil
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path, PurePath
@@ -25,6 +25,8 @@ from jumar.core.text import escape
 from jumar.errors import ConfigError
 
 _SITES: Final = ("lib/python3*/site-packages", "lib/python3*/dist-packages", "local/lib/python3*/dist-packages")
+_MODULES: Final = (".py", ".pyc", *EXTENSION_SUFFIXES)
+_PACKAGES: Final = tuple(f"__init__{suffix}" for suffix in _MODULES)
 _LARGEST: Final = 256_000_000  # bytes; what is larger is data, and no program
 
 
@@ -55,26 +57,6 @@ class CheckFile:
     digest: str
     used_by: str
     in_tree: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GuardRules:
-    """What a loop guards: ``protect`` in gitignore syntax, the files of its checks, and the configuration in use.
-
-    ``absent`` are relative paths that must not appear: Python would take them for the module that a check runs. ``installed`` are
-    the names of modules that are installed where the checks run.
-    """
-
-    protect: tuple[str, ...] = ()
-    files: tuple[CheckFile, ...] = ()
-    config: Path | None = None
-    notices: tuple[str, ...] = ()
-    absent: tuple[str, ...] = ()
-    installed: frozenset[str] = frozenset()
-
-    def recorded(self) -> dict[str, dict[str, str]]:
-        """Return the files of the checks as ``loop.json`` keeps them."""
-        return {file.path: {"sha256": file.digest, "used_by": file.used_by} for file in self.files}
 
 
 def check_files(
@@ -117,6 +99,18 @@ def shadows(sources: Iterable[CheckSource], *, workdir: Path) -> tuple[str, ...]
             if not any(os.path.lexists(workdir / path) for path in (top, candidates[0])):
                 found.update(candidates)
     return tuple(sorted(found))
+
+
+def standing_in(directories: Iterable[Path], modules: Collection[str]) -> set[Path]:
+    """Return what in ``directories`` Python would import instead of one of ``modules``, which are found later on its path."""
+    found: set[Path] = set()
+    for directory in directories:
+        with contextlib.suppress(OSError):
+            for path in directory.iterdir():
+                name, _, ending = path.name.partition(".")
+                module = f".{ending}" in _MODULES or (not ending and any(map(os.path.lexists, map(path.joinpath, _PACKAGES))))
+                found |= {path} if module and name in modules else set()
+    return found
 
 
 def installed_modules(sources: Iterable[CheckSource], *, workdir: Path) -> frozenset[str]:
