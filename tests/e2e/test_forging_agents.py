@@ -334,6 +334,42 @@ def test_a_limit_that_was_loosened_after_a_kill_waits_for_a_person(tmp_path: Pat
     assert calls(place) == 4
 
 
+def test_a_configuration_that_names_another_loop_after_a_kill_waits_for_a_person(tmp_path: Path) -> None:
+    edit = """'id = "t"', 'id = "t-2"').replace('max_iterations = 3', 'max_iterations = 50'"""
+    act = f"path = pathlib.Path('jumar.toml'); path.write_text(path.read_text().replace({edit}))"
+    place = project(tmp_path, act, most=3, kill=True)
+    assert jumar(place, "run", "--no-input", check=None).returncode == -9
+    refused = jumar(place, "run", "--no-input", check=2)
+    assert "loop 't' of this directory did not end" in " ".join(refused.stderr.split())
+    assert calls(place) == 2
+    jumar(place, "run", "--no-input", "--new", "-n", "1", check=0)
+
+
+def test_the_program_that_resets_before_a_check_is_the_persons(tmp_path: Path) -> None:
+    place = project(tmp_path, "pathlib.Path('reset.sh').write_text('echo 99 > told')", most=3)
+    (place / "reset.sh").write_text("true\n")
+    config = place / "jumar.toml"
+    config.write_text(config.read_text().replace("[loop]\n", "[loop]\nreset = ['sh', 'reset.sh']\n", 1))
+    done = jumar(place, "run", "--no-input", check=None)
+    assert "reset.sh, which [loop] reset runs, was changed by the generator and put back" in " ".join(done.stdout.split())
+    assert (place / "reset.sh").read_text() == "true\n"
+    assert not (place / "told").exists()
+
+
+def test_a_report_of_the_generators_own_is_no_score(tmp_path: Path) -> None:
+    suite = "<testsuite tests='2'><testcase name='a'/><testcase name='b'>{}</testcase></testsuite>"
+    act = f"pathlib.Path('mine.xml').write_text({suite.format('')!r}.replace('2', '1'))"
+    place = project(tmp_path, act, most=2)
+    (place / "theirs").write_text(suite.format("<failure/>"))
+    config = place / "jumar.toml"
+    scorer = "[[scorers]]\ndimension = 'tests'\nbuiltin = 'junit'\npath = '*.xml'\n"
+    check = "[[checks]]\nname = 'report'\ncommand = 'cp theirs theirs.xml; true'\n"
+    config.write_text(config.read_text() + check + scorer + "[weights]\ntests = 1.0\n")
+    jumar(place, "run", "--no-input", check=None)
+    records = [json.loads(path.read_text()) for path in sorted(place.glob(".jumar/loops/t/iterations/*/metrics.json"))]
+    assert [0.5] * 3 == [record["dimensions"]["tests"] for record in records]
+
+
 ASKING = """import subprocess, time
 here = pathlib.Path({answers!r})
 if number == 2 and not here.exists():

@@ -111,6 +111,26 @@ def test_a_damaged_line_is_charged_and_named(line: str, tmp_path: Path, caplog: 
     ]
 
 
+@pytest.mark.parametrize(
+    "line", ['{"done": "2026-01-01T00:00:00+00:00"}', '{"call": 2, "cost_usd": 0, "was": "ok"}', "again", "other"]
+)
+def test_what_another_program_writes_takes_nothing_off_the_limit(line: str, tmp_path: Path) -> None:
+    path, other = tmp_path / "calls.jsonl", tmp_path / "other.jsonl"
+    for place in (path, other):
+        with CallLog(place) as calls:
+            calls.end(calls.begin(), 0.01)
+            calls.done()
+    with CallLog(path) as calls:
+        calls.end(calls.begin(), 0.02)
+        calls.begin()
+    earlier = {"again": path, "other": other}.get(line)
+    forged = line.encode() if earlier is None else earlier.read_bytes().split(b"\n")[3]
+    assert forged.startswith((b'{"done"', b'{"call": 2'))
+    path.write_bytes(path.read_bytes() + forged + b"\n")
+    with CallLog(path) as calls:
+        assert (3, 2, 0.02) == figures(calls)[:3]
+
+
 def test_a_newer_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "calls.jsonl"
     path.write_text('{"format": 2, "for": "evaluate"}\n')
@@ -227,7 +247,7 @@ def test_a_call_is_on_the_disk_before_it_is_made(tmp_path: Path) -> None:
     def look(_: JudgeRequest) -> None:
         nonlocal seen
         seen += 1
-        assert on_disk.count(b'{"call": %d}' % seen) == 1
+        assert on_disk.count(b'{"call": %d, ' % seen) == 1
 
     async def run() -> None:
         with CallLog(path) as calls:

@@ -26,9 +26,10 @@ class StepContext:
     variables. ``artifacts`` are the relative paths that the loop keeps. ``checks`` and ``generator_exit`` are known to
     scorers only. ``baseline_checks`` are the checks of the start, and behind them those of the first iteration in which their
     tests ran, where that is a later one. ``history`` are the iterations so far. ``nonce`` marks the processes of the step, so
-    that those of a run that was killed can be found and ended later. ``since_ns`` is the wall clock (``time.time_ns``) when this
-    iteration's steps began, after its tree was prepared: a test or coverage report that is older belongs to another one. None:
-    nobody looks. ``seed`` is a number in [0, 2³¹) that is a function of the loop's seed, iteration, candidate and purpose alone.
+    that those of a run that was killed can be found and ended later. ``since_ns`` is the wall clock (``time.time_ns``) when the
+    checks, or where there are none this iteration's steps, began: a test or coverage report that is older belongs to another one,
+    or to the generator. None: nobody looks. ``seed`` is a number in [0, 2³¹) that is a function of the loop's seed, iteration,
+    candidate and purpose alone.
     ``candidate`` counts the parallel ones from 1, None where there is one.
     ``session_id`` is the agent's session that the generator is to resume, None for a fresh one; ``session_usage`` is what
     earlier runs were charged for it.

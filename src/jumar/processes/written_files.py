@@ -132,6 +132,7 @@ class FileIdentity:
     inode: int
     mtime_ns: int
     atime_ns: int
+    ctime_ns: int
     size: int
     digest: bytes | None
 
@@ -156,7 +157,7 @@ def identity(path: Path) -> FileIdentity | None:
     if stat.S_ISREG(found.st_mode) and found.st_size <= FILE_LIMIT:
         with contextlib.suppress(OSError, UnreadableFileError):
             digest = hashlib.blake2b(read_regular(path), digest_size=16).digest()
-    return FileIdentity(found.st_ino, found.st_mtime_ns, found.st_atime_ns, found.st_size, digest)
+    return FileIdentity(found.st_ino, found.st_mtime_ns, found.st_atime_ns, found.st_ctime_ns, found.st_size, digest)
 
 
 def log_name(kind: str, name: str) -> str:

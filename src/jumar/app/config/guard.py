@@ -74,6 +74,10 @@ def _sources(config: JumarConfig, base: Path) -> Iterator[CheckSource]:
         )
     if config.evaluator is not None:
         yield CheckSource(label="[evaluator]", files=(), read=tuple(_read_by(_given(config.evaluator.options()), base)))
+    for hook in ("setup", "reset"):
+        command = getattr(config.loop, hook)
+        if command is not None:
+            yield CheckSource(label=f"[loop] {hook}", command=_command(command))
     for table, reference in _imported(config):
         yield CheckSource(label=table, reference=reference)
 

@@ -195,14 +195,17 @@ def refuse_unseen(store: LoopReader | None, change: str, given: str = "") -> Non
 
     ``given`` is an option by which a person may allow it too. Errors: :class:`jumar.errors.ConfigError`.
     """
-    if store is None:
-        return
-    cut_off = store.pending_numbers() or os.path.lexists(store.paths.recheck_begun)
-    if cut_off or any(attempt.end is None for attempt in store.attempts()):
+    if store is not None and was_cut_off(store):
         raise ConfigError(
             f"{change} since jumar was killed while an agent ran, which may have written that: put it back, or give "
             f"{f'{given} or ' if given else ''}--accept-changes if it was you"
         )
+
+
+def was_cut_off(store: LoopReader) -> bool:
+    """Return whether a program of the loop ran when jumar was killed, as far as is on record."""
+    begun = store.pending_numbers() or os.path.lexists(store.paths.recheck_begun)
+    return bool(begun) or any(attempt.end is None for attempt in store.attempts())
 
 
 def last_settings(store: LoopReader) -> Mapping[str, Any]:

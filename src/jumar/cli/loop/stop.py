@@ -14,6 +14,7 @@ from jumar.core.text import escape
 from jumar.errors import NotFoundError, UsageError
 from jumar.loop.store.layout import STOP, list_loops, loops_directory
 from jumar.loop.store.running import running_loops
+from jumar.processes.process_tree import programs_above
 
 _EPILOG = """\b
 Examples:
@@ -37,6 +38,8 @@ def stop_command(loop: str | None, root: Path, *, every: bool, undo: bool, as_js
     if loop is not None and every:
         raise UsageError("name a loop, or --all for every loop of the root")
     running = False
+    if undo and any(programs_above()):
+        raise UsageError("a program of a loop called `jumar stop --undo`, which is for a person to do; nothing was changed")
     if every:
         if not loops_directory(root).is_dir():
             raise NotFoundError(f"{escape(str(root))} holds no loops")

@@ -8,17 +8,20 @@ charged what the dearest one took.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import json
 import logging
 import math
 import os
+import secrets
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Self
 
 from jumar.core.files import as_write_error, content_of, fsync_directory, make_directory, wait_for_lock, write_all
+from jumar.core.marks import marked, origin
 from jumar.core.text import escape, plural
 from jumar.errors import FormatTooNewError, LockedError
 from jumar.model.attempts import Spend
@@ -30,6 +33,7 @@ from jumar.model.records import Usage
 
 FILE: Final = "calls.jsonl"
 _FORMAT: Final = 1
+_PLACE: Final = "calls/"
 _OPENED: Final = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _PATIENCE: Final = 0.25  # seconds; whoever has the file asks a judge, which takes longer
 _log = logging.getLogger("jumar.judging.expensive")
@@ -40,7 +44,8 @@ class CallLog:
 
     ``calls`` have begun, ``lost`` of them in a process that never saw their end; ``told`` say what a call costs, and ``largest``
     is the most of it (USD), None before that. ``reserve`` is charged at least for a call that did not say. A line that cannot be
-    read is a lost call, with a warning. Not ``durable``: nothing waits for the disk, as nothing is paid for.
+    read, or that another program wrote, is a lost call, with a warning. Not ``durable``: nothing waits for the disk, as nothing
+    is paid for.
 
     Errors: :class:`jumar.errors.LockedError` while another process has the file, :class:`jumar.errors.StoreWriteError`,
     :class:`jumar.errors.FormatTooNewError`.
@@ -55,6 +60,8 @@ class CallLog:
         self._durable = durable
         self._fd: int | None = None
         self._number = 0
+        self._sequence = 0
+        self._place = f"{_PLACE}{secrets.token_hex(8)}"
         self._cut = b""
         self._forget()
         if path is not None:
@@ -157,12 +164,18 @@ class CallLog:
     def _append(self, entry: Mapping[str, Any]) -> None:
         if self._fd is None or self.path is None:
             return
-        head = () if self._number else ({"format": _FORMAT, "for": self._purpose, "at": _now(), "pid": os.getpid()},)
-        data = self._cut + b"".join(json.dumps(one).encode() + b"\n" for one in (*head, entry))
+        log = self._place.removeprefix(_PLACE)
+        head = {"format": _FORMAT, "for": self._purpose, "at": _now(), "pid": os.getpid(), "log": log}
+        data = self._cut + b"".join(map(self._line, [entry] if self._number else [head, entry]))
         self._cut = b"\n"  # a full disk may cut it off anywhere
         with as_write_error("write", self.path):
             write_all(self._fd, data)
         self._cut = b""
+
+    def _line(self, entry: Mapping[str, Any]) -> bytes:
+        self._sequence += 1
+        line = json.dumps({**entry, "line": self._sequence}).encode()
+        return (marked(line, self._place) if self._place else line).rstrip() + b"\n"
 
     def _begun(self, call: int) -> None:
         self._open.add(call)
@@ -182,10 +195,12 @@ class CallLog:
 
     def _read(self, data: bytes, path: Path) -> None:
         mine, damaged = True, 0
-        for number, line in enumerate(data.split(b"\n"), 1):
+        lines = data.split(b"\n")
+        self._place = _place_of(next(filter(None, lines), None)) if data else self._place
+        for number, line in enumerate(lines, 1):
             if line:
                 try:
-                    mine = self._take(json.loads(line), path, mine=mine)
+                    mine = self._take(self._entry(line), path, mine=mine)
                 except (ValueError, TypeError, KeyError, AttributeError):
                     damaged = damaged or number
                     self.calls += mine
@@ -195,6 +210,16 @@ class CallLog:
             said = "it is no line of a call; each such line is charged as a call that did not say what it cost"
             _log.warning("jumar.calls_damaged: %s:%d: %s", escape(str(path)), damaged, said)
         self._cut = b"" if data.endswith(b"\n") or not data else b"\n"
+
+    def _entry(self, line: bytes) -> Mapping[str, Any]:
+        """Return a line's entry. Errors: ``ValueError`` for one that is no JSON, not jumar's, or a line that was there before."""
+        if self._place and origin(line, self._place) != "ours":
+            raise ValueError(line)
+        entry = json.loads(line)
+        if self._place and entry["line"] <= self._sequence:
+            raise ValueError(line)
+        self._sequence = entry.get("line", 0)
+        return entry
 
     def _take(self, entry: Mapping[str, Any], path: Path, *, mine: bool) -> bool:
         """Count an entry; return whether those after it are of this purpose."""
@@ -219,6 +244,15 @@ class CallLog:
     def _lose_open(self) -> None:
         self.lost += len(self._open)
         self._open.clear()
+
+
+def _place_of(first: bytes | None) -> str:
+    """Return what the marks of a file's lines say, by its first one; empty for a file of an older jumar or another machine."""
+    with contextlib.suppress(ValueError, TypeError, KeyError, AttributeError):
+        place = f"{_PLACE}{json.loads(first or b'')['log']}"
+        if origin(first or b"", place) == "ours":
+            return place
+    return ""
 
 
 def _now() -> str:

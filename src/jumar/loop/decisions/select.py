@@ -6,10 +6,13 @@ One that wiped its environment, left its parents and waits until nothing else of
 
 from __future__ import annotations
 
+import contextlib
+import os
 from typing import Any, Literal
 
+from jumar.core.codec import decode
 from jumar.core.text import escape
-from jumar.errors import NotFoundError, UsageError
+from jumar.errors import JumarError, NotFoundError, UsageError
 from jumar.loop.store.in_force import config_now, select_from, standing
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.loop_store import LoopStore
@@ -155,6 +158,10 @@ def running_program(store: LoopReader) -> str | None:
     for attempt in store.attempts():
         if attempt.end is None and (left := Family(attempt.start.nonce).living()):
             return f"process {left[0]} of iteration {attempt.start.iteration}, which still runs,"
+    begun = store.paths.recheck_begun
+    with contextlib.suppress(JumarError):
+        if os.path.lexists(begun) and (left := Family(decode(store.trust.read(begun), os.fspath(begun)).text("nonce")).living()):
+            return f"process {left[0]} of the checks that ran once more, which still runs,"
     return None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import math
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,6 +26,7 @@ from jumar.loop.generators.failures import analyze, without_effect
 from jumar.loop.hooks import reset_failure
 from jumar.loop.ranking.score import resolve_weights
 from jumar.loop.scorers.judge import JudgeScorer
+from jumar.loop.scorers.reports import APART, ReportScorer
 from jumar.loop.snapshots.snapshot import tell_planted
 from jumar.loop.store.layout import LOGS
 from jumar.loop.store.staging import Pending
@@ -190,14 +192,14 @@ class Evaluation:
         brief = Briefing.of(run, number, stage.get("parent"), batch=stage.get("batch"), candidate=candidate)
         if not (pending.logs / "prompt.md").exists():
             brief.write(pending.logs)
-        others = self._others()
+        others, since = self._others(), self._since()
         attempt = begin(run, number, stage.get("parent"), pending.nonce, "score", batch=stage.get("batch"), candidate=candidate)
         context = brief.context(
             self.workspace,
             pending.logs,
             "score",
             nonce=pending.nonce,
-            since=stage.get("since_ns"),
+            since=stage.get("since_ns") if since is None else since,
             artifacts=tuple(pending.manifest.entries),
             generator_exit=None if ended is None else ended.exit_code,
         )
@@ -217,6 +219,14 @@ class Evaluation:
         stopped = run.switch.immediate.is_set()
         self.close(attempt, answers, stopped=stopped or again)
         return None if stopped else answers, again and not stopped
+
+    def _since(self) -> int | None:
+        """Return a time between the generator's last write and the checks' first, where reports are to be the checks' own."""
+        read = (scorer for scorer in self.run.parts.scorers if isinstance(scorer, ReportScorer) and scorer.command is None)
+        if not self.run.parts.validators or next(read, None) is None:
+            return None
+        time.sleep(APART)
+        return time.time_ns()
 
     def _disturbed(self, pending: Pending, *, others: bool) -> tuple[Finding, ...]:
         """Return that other files were scored than the snapshot holds; what checks change where no ``others`` ran is theirs."""

@@ -56,6 +56,7 @@ from jumar.model.decisions import Rechecked, rechecks
 from jumar.model.selection import UNENDED_REASONS
 from jumar.processes.bytecode import clear_bytecode
 from jumar.processes.environment import step_seed
+from jumar.processes.process_tree import end_strays
 
 _SEED: Final = "JUMAR_SEED"
 _WORDS: Final = {"rescore": "scored again", "confirm": "scored again, to confirm it", "holdout": "scored by the hold-out"}
@@ -273,11 +274,12 @@ class Recheck:
             if run.switch.requested:
                 return run.switch.decision()
             began = run.clock.monotonic()
-            with self._begun(number) as killed:
+            nonce = secrets.token_hex(8)
+            with self._begun(number, nonce) as killed:
                 if run.settings.retries.killed_too_often(killed):
                     found = self._of(number, f"jumar was killed {killed} times while its checks ran once more")
                 else:
-                    found = self._answer(number)
+                    found = self._answer(number, nonce)
             if found is None:
                 return run.switch.decision()
             found = replace(found, seconds=round(run.clock.monotonic() - began, 6))
@@ -287,13 +289,14 @@ class Recheck:
         return stop
 
     @contextlib.contextmanager
-    def _begun(self, number: int) -> Generator[int]:
+    def _begun(self, number: int, nonce: str) -> Generator[int]:
         """Have it on disk meanwhile that a recheck runs; give how many before it ended with jumar killed."""
         store, path, killed = self.run.store, self.run.store.paths.recheck_begun, 0
         with contextlib.suppress(JumarError):  # whatever else lies there says nothing
             before = decode(store.trust.read(path), os.fspath(path))
             killed = before.integer("times") if before.integer("iteration") == number else 0
-        document = {"format": FORMAT, "iteration": number, "times": killed + 1}
+            end_strays(before.text("nonce"))
+        document = {"format": FORMAT, "iteration": number, "times": killed + 1, "nonce": nonce}
         with as_write_error("write", path):
             make_directory(path.parent)
             remove_any(path)
@@ -312,7 +315,7 @@ class Recheck:
                 return number
         return None
 
-    def _answer(self, number: int) -> Rechecked | None:
+    def _answer(self, number: int, nonce: str) -> Rechecked | None:
         """Return what came of it; None when it was stopped in the middle."""
         run, store = self.run, self.run.store
         limit = run.settings.stop.max_seconds
@@ -332,7 +335,7 @@ class Recheck:
             if found.nothing and not plan.write and self._was_last(number):
                 because = "nothing ran after its checks, and beside its files everything is as at the start"
                 return replace(self._of(number, because, rechecked=True), ran=False)
-            return self._checked(number, workspace, found)
+            return self._checked(number, workspace, found, nonce)
         except (JumarError, OSError) as error:
             if disk_is_full(error):
                 raise
@@ -345,8 +348,8 @@ class Recheck:
         last = attempts[-1].start if attempts else None
         return self.run.settings.candidates == 1 and last is not None and (last.iteration, last.purpose) == (number, "score")
 
-    def _checked(self, number: int, workspace: Workspace, found: Differences) -> Rechecked | None:
-        run, nonce = self.run, secrets.token_hex(8)
+    def _checked(self, number: int, workspace: Workspace, found: Differences, nonce: str) -> Rechecked | None:
+        run = self.run
         away = found.roots((*found.new, *found.changed))
         logs = self._logs()
         with Aside(run.store, workspace).away(away, nonce):

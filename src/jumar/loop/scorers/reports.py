@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -16,6 +17,9 @@ from jumar.processes.usage import ScoreValue
 from jumar.processes.written_files import FileIdentity, find_files, identity, read_regular
 
 _TICK: Final = 50_000_000  # ns that a file's time may lag behind the clock: kernels stamp files with the last tick
+APART: Final = 2 * _TICK / 1e9
+"""So many seconds before a moment a file was written that does not belong to it."""
+
 _COARSE: Final = 2_000_000_000  # the same for file systems that keep whole seconds
 
 
@@ -59,7 +63,7 @@ class ReportScorer(ProgramScorer):
             stale = f"{self.path} was there before and the command did not write it"
         else:
             fresh = [path for path, found in now.items() if _belongs(found, context.since_ns)]
-            stale = f"{self.path} is older than this iteration: it measured another one"
+            stale = f"{self.path} was not written while this iteration was checked: it is another one's, or the generator's own"
         if not fresh:
             return ScoreValue(score=None, invalid=stale)
         return self.measure([read_regular(path) for path in fresh])
@@ -80,8 +84,12 @@ def _identities(workdir: Path, pattern: str) -> dict[Path, FileIdentity]:
 
 
 def _belongs(file: FileIdentity, since_ns: int | None) -> bool:
+    if since_ns is None:
+        return True
     slack = _COARSE if file.mtime_ns % 1_000_000_000 == 0 else _TICK
-    return since_ns is None or file.mtime_ns >= since_ns - slack
+    # the time of a status change cannot be set, that of a write can
+    changed = file.ctime_ns + (_COARSE if file.ctime_ns % 1_000_000_000 == 0 else _TICK)
+    return since_ns <= changed and since_ns - slack <= file.mtime_ns <= time.time_ns() + slack
 
 
 # ---------------------------------------------------------------------------------------------------------------------- junit
