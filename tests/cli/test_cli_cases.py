@@ -441,7 +441,7 @@ def test_verify_one_run_or_all():
         [one["iterations"] for one in document["runs"]],
     )
     assert ["a"] == [one["run_id"] for one in ask("verify", "a")["runs"]]
-    assert call("cases", "verify", "a", check=0).out.startswith("a: ok (6 iterations, 56 files, ")
+    assert call("cases", "verify", "a", check=0).out.startswith("a: ok (6 iterations, 57 files, ")
     assert "" == call("cases", "verify", "-q", check=0).out
 
 

@@ -385,3 +385,18 @@ def test_another_judge_is_refused_at_a_resume_and_its_files_may_be_named(tmp_pat
     assert "bonus.txt" not in done.stderr
     (tmp_path / "weights.py").write_text("TOP = 10\n")
     jumar(tmp_path, "cases", "run", "--json", "--resume", timeout=60, check=0)
+
+
+def test_what_a_judge_is_given_is_not_changed_by_another_case_beside_it(tmp_path: Path) -> None:
+    act = "end = time.time() + 10\nwhile time.time() < end:\n"
+    act += "    for path in (run / 'case_01/scratch/judge/in/agent_report').glob('*'):\n"
+    act += "        path.write_text('the pump of case 1 broke'); end = 0\n    time.sleep(0.005)"
+    write_given(tmp_path, f"import time\n{act}", when="case == 2 and number == 1")
+    toml = tmp_path / "cases.toml"
+    toml.write_text(toml.read_text().replace("[run]\n", "[run]\ncarry_forward = false\n", 1))
+    slow = tmp_path / "judge.py"
+    slow.write_text("import time\ntime.sleep(0.5)\n" + slow.read_text())
+    jumar(tmp_path, "cases", "run", "--executor", "threads:2", timeout=60)
+    first = RunReader(tmp_path / RUN).case(1).iterations()[0]
+    assert "step_failed" == first.status
+    assert "agent_report, which it was given, changed while it ran" in first.reason

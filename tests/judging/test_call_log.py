@@ -247,7 +247,7 @@ def test_a_call_is_on_the_disk_before_it_is_made(tmp_path: Path) -> None:
     def look(_: JudgeRequest) -> None:
         nonlocal seen
         seen += 1
-        assert on_disk.count(b'{"call": %d, ' % seen) == 1
+        assert on_disk.count(b'{"call": %d, "line"' % seen) == 1
 
     async def run() -> None:
         with CallLog(path) as calls:

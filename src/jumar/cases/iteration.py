@@ -125,7 +125,7 @@ class IterationRunner:
             for target in targets.values():
                 make_directory(target.parent)
                 remove_any(target)
-            given, changed = self._bring(step, scratch, directory, outputs, parent)
+            given, recorded, changed = self._bring(step, scratch, directory, outputs, parent)
             remove_any(directory / _BEAT)
             if JUDGE in step.outputs and self.settings.dry_run is None:
                 self.store.given.clear_bytecode()
@@ -144,11 +144,18 @@ class IterationRunner:
             log=directory / "logs" / f"{step.name}.log",
             nonce=nonce,
         )
+        # steps of other cases may run beside it then
+        watched = recorded if JUDGE in step.outputs and not self.settings.carry_forward else {}
         with beating(directory / _BEAT, self.clock):
             result = self._result(step, replace(context, environment=step_environment(context, self.settings.environment)))
         self.store.tidy_up()
         touched = tell_told(self.store, self.listener)
         record = self._ended(step, result, attempt, directory, targets)
+        spoilt = [
+            name for name, file in watched.items() if not is_as_recorded(given[name].parent, replace(file, path=given[name].name))
+        ]
+        if spoilt and record.outcome == "ok":
+            record = replace(record, outcome="failed", detail=f"{', '.join(spoilt)}, which it was given, changed while it ran")
         if touched and record.outcome == "ok":
             record = replace(record, outcome="failed", detail=f"it changed what is not its own: {touched[0]}")
         self.store.end_step(directory, record)
@@ -164,12 +171,13 @@ class IterationRunner:
         directory: Path,
         outputs: Mapping[str, RoleFile],
         parent: CaseIteration | None,
-    ) -> tuple[dict[str, Path], list[str]]:
+    ) -> tuple[dict[str, Path], dict[str, RoleFile], list[str]]:
         """Copy the step's inputs into ``scratch``: what is recorded stays as it is, whatever a program does to its copy.
 
-        Return them, and what cannot be given because it is not what was recorded, the judge's own files included.
+        Return them, what they are by the records, and what cannot be given because it is not that, the judge's files included.
         """
         given: dict[str, Path] = {}
+        recorded: dict[str, RoleFile] = {}
         changed = [escape(each.path) for each in self.store.given.judge_changed()] if JUDGE in step.outputs else []
         for declared in step.inputs:
             name, _ = input_name(declared)
@@ -183,10 +191,10 @@ class IterationRunner:
                 continue
             folder = scratch / "in" / name
             make_directory(folder)
-            given[name] = folder / Path(file.path).name
+            given[name], recorded[name] = folder / Path(file.path).name, file
             if not copy_as_recorded(place / file.path, given[name], file):
                 changed.append(escape(file.path))
-        return given, changed
+        return given, recorded, changed
 
     def _result(self, step: Step, context: CaseStepContext) -> StepResult:
         if self.settings.dry_run is not None:
