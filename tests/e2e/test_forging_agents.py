@@ -308,6 +308,16 @@ def test_what_jumar_imports_is_as_at_the_start(tmp_path: Path, table: str, isola
         assert again.returncode != 2, again.stderr
 
 
+def refused_after_a_kill(tmp_path: Path, edit: str, then: str = "") -> tuple[Path, str]:
+    """Let an agent edit the configuration and kill jumar; return the project, and how the next run refused to begin."""
+    act = f"path = pathlib.Path('jumar.toml'); path.write_text(path.read_text().replace('{edit}')){then}"
+    place = project(tmp_path, act, most=3, kill=True)
+    assert jumar(place, "run", "--no-input", check=None).returncode == -9
+    refused = jumar(place, "run", "--no-input", check=2)
+    assert calls(place) == 2
+    return place, " ".join(refused.stderr.split())
+
+
 @pytest.mark.parametrize(
     ("edit", "given"),
     [
@@ -324,24 +334,20 @@ def test_what_jumar_imports_is_as_at_the_start(tmp_path: Path, table: str, isola
     ],
 )
 def test_a_limit_that_was_loosened_after_a_kill_waits_for_a_person(tmp_path: Path, edit: str, given: tuple[str, ...]) -> None:
-    act = f"path = pathlib.Path('jumar.toml'); path.write_text(path.read_text().replace('{edit}'))"
-    place = project(tmp_path, act, most=3, kill=True)
-    assert jumar(place, "run", "--no-input", check=None).returncode == -9
-    refused = jumar(place, "run", "--no-input", check=2)
-    assert "since jumar was killed while an agent ran, which may have written that" in " ".join(refused.stderr.split())
-    assert calls(place) == 2
+    place, said = refused_after_a_kill(tmp_path, edit)
+    assert "since jumar was killed while an agent ran, which may have written that" in said
     jumar(place, "run", "--no-input", *given, check=0)
     assert calls(place) == 4
 
 
-def test_a_configuration_that_names_another_loop_after_a_kill_waits_for_a_person(tmp_path: Path) -> None:
-    edit = """'id = "t"', 'id = "t-2"').replace('max_iterations = 3', 'max_iterations = 50'"""
-    act = f"path = pathlib.Path('jumar.toml'); path.write_text(path.read_text().replace({edit}))"
-    place = project(tmp_path, act, most=3, kill=True)
-    assert jumar(place, "run", "--no-input", check=None).returncode == -9
-    refused = jumar(place, "run", "--no-input", check=2)
-    assert "loop 't' of this directory did not end" in " ".join(refused.stderr.split())
-    assert calls(place) == 2
+ENDED = "; [path.with_name(path.name.replace('start', 'end')).write_text('{}') for path in store.glob('attempts/*.start.json')]"
+
+
+@pytest.mark.parametrize("then", ["", ENDED], ids=["", "an end of its own"])
+def test_a_configuration_that_names_another_loop_after_a_kill_waits_for_a_person(tmp_path: Path, then: str) -> None:
+    edit = """id = "t"', 'id = "t-2"').replace('max_iterations = 3', 'max_iterations = 50"""
+    place, said = refused_after_a_kill(tmp_path, edit, then)
+    assert "loop 't' of this directory did not end" in said
     jumar(place, "run", "--no-input", "--new", "-n", "1", check=0)
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from jumar.loop.checks.guard_rules import GuardRules
 from jumar.loop.generators.memory import Memory
 from jumar.loop.hooks import Hooks
 from jumar.loop.snapshots.matching import ArtifactRules
@@ -15,12 +14,33 @@ from jumar.model import SelectionCriteria, StopRules
 from jumar.model.attempts import MOST_KILLED
 from jumar.model.budget.pricing import Budget
 from jumar.model.protocols import Generator, Scorer, Validator
+from jumar.processes.check_files import CheckFile
 
 ContinueFrom = Literal["previous", "best"]
 Isolation = Literal["none", "copy", "worktree", "sandbox"]
 IN_PLACE: Final = frozenset({"none", "sandbox"})
 ApplyPolicy = Literal["auto", "never"]
 RecheckMode = Literal["clean", "strict", "off"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardRules:
+    """What a loop guards: ``protect`` in gitignore syntax, the files of its checks, and the configuration in use.
+
+    ``absent`` are relative paths that must not appear: Python would take them for the module that a check runs. ``installed`` are
+    the names of modules that are installed where the checks run.
+    """
+
+    protect: tuple[str, ...] = ()
+    files: tuple[CheckFile, ...] = ()
+    config: Path | None = None
+    notices: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
+    installed: frozenset[str] = frozenset()
+
+    def recorded(self) -> dict[str, dict[str, str]]:
+        """Return the files of the checks as ``loop.json`` keeps them."""
+        return {file.path: {"sha256": file.digest, "used_by": file.used_by} for file in self.files}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

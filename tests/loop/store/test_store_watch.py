@@ -13,7 +13,7 @@ import pytest
 from store_kit import AT, end, new_store, put, record
 
 from jumar.errors import StoreDamagedError
-from jumar.loop.checks.guard_rules import GuardRules
+from jumar.loop.settings import GuardRules
 from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.tamper_check import StoreWatch
 from jumar.loop.store.verify import verify

@@ -15,8 +15,8 @@ from jumar.core.codec import Fields
 from jumar.core.files import sha256_file
 from jumar.core.text import escape
 from jumar.errors import ConfigError, JumarError
-from jumar.loop.checks.guard_rules import GuardRules
 from jumar.loop.checks.runners.configuration import is_own
+from jumar.loop.settings import GuardRules
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.loop.store.in_force import config_now
 from jumar.loop.store.loop_reader import LoopReader

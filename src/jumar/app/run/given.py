@@ -32,7 +32,7 @@ LIMITS: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Keys of ``[budget]`` that the command line can set, and the option for each, as a keyword."""
 
-INSTEAD: Final = MappingProxyType({"target": "keep_going", "keep_going": "target"})
+_INSTEAD: Final = MappingProxyType({"target": "keep_going", "keep_going": "target"})
 _SPELLED: Final = MappingProxyType(
     {"max_iterations": "-n", "objective": "-p", "checks": "--check", "scores": "--score", "environment": "--env"}
 )
@@ -50,6 +50,11 @@ class Given:
 
     said: Mapping[str, Any] = field(default_factory=_nothing)
     file: Mapping[str, Any] = field(default_factory=_nothing)
+
+    @property
+    def anew(self) -> frozenset[str]:
+        """The options that were said, and what each of them stands in the place of."""
+        return frozenset((*self.said, *(_INSTEAD[option] for option in self.said if option in _INSTEAD)))
 
     def document(self, record: Literal["limits", "options"]) -> dict[str, Any]:
         """Return what a loop keeps of it, without secrets."""
@@ -89,7 +94,7 @@ def held(options: Given, store: LoopReader) -> dict[str, Any]:
     before = recorded(store, "options")
     if before is None:
         return {}
-    anew = {*options.said, *(INSTEAD[option] for option in options.said if option in INSTEAD)}
+    anew = set(options.anew)
     if before.said.get("max_iterations", 0) <= max(store.iteration_numbers(), default=0):
         anew.add("max_iterations")
     kept = {

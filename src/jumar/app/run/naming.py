@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from jumar.app.run.given import config_with, defaults_of
-from jumar.errors import JumarError
+from jumar.app.run.given import config_with, defaults_of, was_cut_off
+from jumar.core.files import names_in
+from jumar.core.lock import who_holds
+from jumar.core.text import escape
+from jumar.errors import ConfigError, ForgedError, JumarError
 from jumar.loop.decisions.plan import plan_apply
 from jumar.loop.engine.verdict import never_begun
 from jumar.loop.ranking.stopping import evaluate_stop
@@ -18,11 +22,14 @@ from jumar.loop.store.in_force import artifact_rules, config_now, criteria_of, i
 from jumar.loop.store.layout import list_loops, loops_directory
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.loop_store import LoopStore
+from jumar.loop.store.reading import attempt_names
 from jumar.loop.store.running import by_creation
 from jumar.model.selection import DONE_REASONS, LIMIT_REASONS
 
 if TYPE_CHECKING:
     from jumar.app.run.request import RunRequest
+
+_LOOKED_BACK: Final = 20  # loops
 
 _TO_GO_ON_FROM = LIMIT_REASONS | {"blocked"}
 """How a loop ends that is not at its end: with a higher limit, or once the reason is gone, the same command resumes."""
@@ -70,6 +77,40 @@ def choose_loop(request: RunRequest, workdir: Path, same: Callable[[LoopReader],
     if name in taken and (numbered or given is None):
         return LoopChoice(_next(name, taken), fresh=True, told=told)
     return LoopChoice(name, fresh=name not in taken)
+
+
+def refuse_another_loop(request: RunRequest, choice: LoopChoice, workdir: Path) -> None:
+    """Refuse the loop that a configuration names where another one of this directory was cut off: its agent may have named it.
+
+    Errors: :class:`ConfigError`.
+    """
+    if not request.named or request.new or request.exact or request.accept_changes:
+        return
+    names = [name for name in by_creation(request.root)[-_LOOKED_BACK:] if name != choice.loop_id]
+    cut_off = next((name for name in names if _was_cut_off_in(request.root, name, workdir)), None)
+    if cut_off is not None:
+        raise ConfigError(
+            f"[loop] id leads to loop '{escape(choice.loop_id)}', and loop '{escape(cut_off)}' of this directory did not end: "
+            "jumar was killed while an agent ran, which may have written that: put it back, or give --new or --accept-changes if "
+            "it was you"
+        )
+
+
+def _was_cut_off_in(root: Path, name: str, workdir: Path) -> bool:
+    with contextlib.suppress(JumarError, OSError):  # whoever opens a damaged one will say so
+        store = LoopReader(loops_directory(root) / name)
+        if store.config.get("run") is None or is_made_up(store) or store.workdir is None:
+            return False
+        near = workdir == store.workdir or workdir in store.workdir.parents or store.workdir in workdir.parents
+        if not near or who_holds(store.paths.lock) is not None:
+            return False
+        end, (begun, _) = store.last_end(), attempt_names(set(names_in(store.paths.attempts)))
+        nothing_since = end is not None and end.data.get("attempts") == max(begun, default=0)
+        try:
+            return os.path.lexists(store.paths.recheck_begun) if nothing_since else was_cut_off(store)  # reads all attempts
+        except ForgedError:  # somebody wrote an end that jumar did not see
+            return True
+    return False
 
 
 def _is_past(request: RunRequest, workdir: Path, loop: str, same: Callable[[LoopReader], bool]) -> bool:

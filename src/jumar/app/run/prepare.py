@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from jumar.app.config.config import JumarConfig, LoopConfig
 from jumar.app.config.guard import as_recorded, changed_checks, guard_rules, refuse_changed_modules
 from jumar.app.config.tables import install_redaction, load_listeners
 from jumar.app.run.given import (
-    INSTEAD,
     LIMITS,
     Given,
     LimitsInForce,
@@ -27,19 +25,17 @@ from jumar.app.run.given import (
     refuse_unseen,
     said_otherwise,
     told_differences,
-    was_cut_off,
     words_of,
 )
-from jumar.app.run.naming import LoopChoice, choose_loop
+from jumar.app.run.naming import LoopChoice, choose_loop, refuse_another_loop
 from jumar.app.run.parts import build_parts, evaluator_warnings, sandbox_of
 from jumar.app.run.preflight import earlier_passes, fitting_rules, own_files, refuse_generator
 from jumar.app.run.request import RunRequest
 from jumar.core.clock import SystemClock, current_user
 from jumar.core.codec import flat
-from jumar.core.lock import who_holds
 from jumar.core.redaction import current, redacted_json
 from jumar.core.text import escape
-from jumar.errors import ConfigError, ForgedError, JumarError, UsageError
+from jumar.errors import ConfigError, ForgedError, UsageError
 from jumar.loop.decisions.select import refuse_program
 from jumar.loop.engine.engine import Loop, check_settings
 from jumar.loop.engine.verdict import never_begun
@@ -48,12 +44,12 @@ from jumar.loop.generators.prompt import check_template
 from jumar.loop.settings import LoopSettings, achievable
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.loop.snapshots.tree_size import TreeSize
-from jumar.loop.store.in_force import MADE_UP, artifact_rules, config_now, is_made_up
+from jumar.loop.store.in_force import MADE_UP, artifact_rules, config_now
 from jumar.loop.store.layout import LoopPaths, check_loop_id, loops_directory, prepare_root, tidy_removed, tidy_root
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.repair import set_aside
-from jumar.loop.store.running import by_creation, refuse_busy_tree
+from jumar.loop.store.running import refuse_busy_tree
 from jumar.loop.workspace.set_aside import complete
 from jumar.loop.workspace.workspace import remove_trees
 from jumar.loop.workspace.worktrees import check_repository
@@ -81,7 +77,6 @@ _ALIKE = (LoopConfig.model_fields.keys() & LoopSettings.__dataclass_fields__.key
 """Keys of ``[loop]`` that are settings of the engine as they stand; a new one needs no line here."""
 
 _FREE_TABLES = ("stop.", "budget.", "retry.", "redact.", "hooks.", "telemetry.")
-_LOOKED_BACK: Final = 20  # loops
 _LOOKED_AT_APART = frozenset({"loop.max_iterations", "loop.id", "stop.max_seconds", *(f"budget.{key}" for key in LIMITS)})
 
 
@@ -107,7 +102,7 @@ def _prepared(request: RunRequest, switch: StopSwitch, listener: Listener | None
         raise ConfigError(f"the working directory {escape(str(workdir))} does not exist; see [loop] workdir")
     loop_id = choice.loop_id
     _check_resume(request, choice)
-    _refuse_another_loop(request, choice, workdir)
+    refuse_another_loop(request, choice, workdir)
     reader = _reader(request, loop_id)
     defaults = defaults_of(reader)
     limits = limits_of_run(request, loop_id)
@@ -194,33 +189,6 @@ def _check_resume(request: RunRequest, choice: LoopChoice) -> None:
     if request.resume == "require" and choice.fresh:
         named = f"loop '{loop_id}' is not there" if request.named else "no unfinished loop of this command is there"
         raise UsageError(f"{named}, so there is nothing to resume; --resume auto starts one (root: {escape(str(request.root))})")
-
-
-def _refuse_another_loop(request: RunRequest, choice: LoopChoice, workdir: Path) -> None:
-    """Refuse the loop that a configuration names where another one of this directory was cut off: its agent may have named it.
-
-    Errors: :class:`ConfigError`.
-    """
-    if not request.named or request.new or request.exact or request.accept_changes:
-        return
-    names = [name for name in by_creation(request.root)[-_LOOKED_BACK:] if name != choice.loop_id]
-    cut_off = next((name for name in names if _was_cut_off_in(request.root, name, workdir)), None)
-    if cut_off is not None:
-        raise ConfigError(
-            f"[loop] id leads to loop '{escape(choice.loop_id)}', and loop '{escape(cut_off)}' of this directory did not end: "
-            "jumar was killed while an agent ran, which may have written that: put it back, or give --new or --accept-changes if "
-            "it was you"
-        )
-
-
-def _was_cut_off_in(root: Path, name: str, workdir: Path) -> bool:
-    with contextlib.suppress(JumarError):  # whoever opens a damaged one will say so
-        store = LoopReader(loops_directory(root) / name)
-        if store.config.get("run") is None or is_made_up(store) or store.workdir is None:
-            return False
-        near = workdir == store.workdir or workdir in store.workdir.parents or store.workdir in workdir.parents
-        return near and who_holds(store.paths.lock) is None and was_cut_off(store)
-    return False
 
 
 def _choice(request: RunRequest) -> LoopChoice:
@@ -429,9 +397,8 @@ def _refuse_unseen_settings(store: LoopReader, settings: Mapping[str, Any], opti
 def _changed_settings(store: LoopReader, settings: Mapping[str, Any], options: Given) -> list[str]:
     """Return what the file changes since the last run, but for the limits that an option sets and what options say."""
     before, after = flat(last_settings(store)), flat(settings)
-    said = {*options.said, *(INSTEAD[option] for option in options.said if option in INSTEAD)}
     changed = [key for key in sorted(before.keys() | after.keys()) if before.get(key) != after.get(key)]
-    changed = [key for key in changed if key not in _LOOKED_AT_APART and key.rpartition(".")[2] not in said]
+    changed = [key for key in changed if key not in _LOOKED_AT_APART and key.rpartition(".")[2] not in options.anew]
     return [escape(line) for key in changed for line in _told(key, before, after)]
 
 

@@ -20,7 +20,6 @@ import shutil
 import time
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
@@ -110,16 +109,10 @@ class Finals:
     def _read(self, wanted: NextReading) -> bool:
         """Make one reading, durable when this returns; False when it was stopped in the middle, and there is none."""
         run, store, number = self.run, self.run.store, wanted.iteration
-        if not store.has_snapshot(number):
-            gone = Verdict(verification="skipped", status="scorer_broken", status_reason="its snapshot was cleaned up")
-            self._note(wanted, None, gone, Answers())
-            return True
-        killed = self._killed(number)
-        if run.settings.retries.killed_too_often(killed):
-            gone = Verdict(
-                verification="skipped", status="scorer_broken", status_reason=f"jumar was killed {killed} times while it was read"
-            )
-            self._note(wanted, None, gone, Answers())
+        why = self._unreadable(number)
+        if why is not None:
+            unread = Verdict(verification="skipped", status="scorer_broken", status_reason=why)
+            self._note(wanted, None, unread, Answers())
             return True
         for left in range(run.settings.retries.broken, -1, -1):
             self._tree().restore(number)
@@ -150,11 +143,14 @@ class Finals:
                 return True
         return True  # pragma: no cover - the last turn returns
 
-    def _killed(self, number: int) -> int:
-        """Return how many later readings of an iteration in a row, the last ones, ended with jumar killed."""
-        attempts = (attempt for attempt in reversed(self.run.store.attempts()) if attempt.end is not None)
-        ends = (attempt.end for attempt in attempts if (attempt.start.purpose, attempt.start.iteration) == ("confirm", number))
-        return sum(1 for _ in takewhile(lambda end: end is not None and end.outcome == "lost", ends))
+    def _unreadable(self, number: int) -> str | None:
+        """Return why an iteration cannot be read again; None where it can."""
+        if not self.run.store.has_snapshot(number):
+            return "its snapshot was cleaned up"
+        killed = self.run.killed(number, "confirm")
+        return (
+            f"jumar was killed {killed} times while it was read" if self.run.settings.retries.killed_too_often(killed) else None
+        )
 
     def _note(self, wanted: NextReading, attempt: Attempt | None, judged: Verdict, answers: Answers) -> None:
         fields: dict[str, Any] = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from itertools import takewhile
 from pathlib import Path
 
 from jumar.core.files import is_directory
@@ -142,7 +141,7 @@ def _complete_unstaged(run: LoopRun, trees: Trees, *, ends: bool = False) -> boo
         start, end = attempt.start, attempt.end
         if numbers and start.iteration < numbers[-1] and (start.batch is None or start.batch != attempts[-1].start.batch):
             continue  # of an iteration that was set aside: the tree is a later one's
-        killed = _killed(run, start.iteration)
+        killed = run.killed(start.iteration, "generate")
         if end is None or start.parent is None or start.iteration in recorded:
             continue
         if end.outcome in LEFT_NOTHING and not run.settings.retries.killed_too_often(killed):
@@ -174,12 +173,6 @@ def _complete_unstaged(run: LoopRun, trees: Trees, *, ends: bool = False) -> boo
             )
         found = True
     return found
-
-
-def _killed(run: LoopRun, iteration: int) -> int:
-    """Return how many runs of an iteration's generator, the last ones, ended with jumar killed: what they run may kill it."""
-    ends = (end.outcome for start, end in run.ended_attempts(iteration) if start.purpose == "generate")
-    return sum(1 for _ in takewhile(lambda outcome: outcome == "lost", ends))
 
 
 def _lost(run: LoopRun, workspace: Workspace, attempt: int) -> str | None:

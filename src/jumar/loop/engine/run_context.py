@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -29,7 +30,7 @@ from jumar.loop.workspace.guard import Finding, Guard
 from jumar.loop.workspace.surroundings import Surroundings
 from jumar.loop.workspace.workspace import Workspace
 from jumar.model import CheckResult, Clock, ScoreReading, SelectionCriteria
-from jumar.model.attempts import AttemptEnd, AttemptStart
+from jumar.model.attempts import AttemptEnd, AttemptStart, Purpose
 from jumar.processes.control import StopSwitch
 
 
@@ -72,6 +73,14 @@ class LoopRun:
                 return
             if attempt.start.iteration == number and attempt.end is not None:
                 yield attempt.start, attempt.end
+
+    def killed(self, number: int, purpose: Purpose) -> int:
+        """Return how many steps of a purpose in a row, the last ones of iteration ``number``, ended with jumar killed.
+
+        What they run may kill it.
+        """
+        outcomes = (end.outcome for start, end in self.ended_attempts(number) if start.purpose == purpose)
+        return sum(1 for _ in takewhile(lambda outcome: outcome == "lost", outcomes))
 
     def tell(self, event: Event) -> None:
         """Hand ``event`` to whoever listens, one at a time: parallel candidates tell from threads of their own."""

@@ -22,8 +22,8 @@ from jumar.core.leftovers import is_of_the_machine
 from jumar.core.record import Record
 from jumar.core.text import escape
 from jumar.errors import StoreDamagedError
-from jumar.loop.checks.guard_rules import GuardRules
 from jumar.loop.checks.runners.configuration import OWN, Deciding, is_harmless, stands_in
+from jumar.loop.settings import GuardRules
 from jumar.loop.snapshots.manifest import Manifest
 from jumar.loop.snapshots.restore import RestorePlan, plan_restore, restore
 from jumar.loop.snapshots.snapshot import StatCache
