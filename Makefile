@@ -26,7 +26,7 @@ CHECKS := check-format check-lint check-types check-typing check-imports check-d
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-cases test coverage test-fast sweep bench controls auto quality size docs docs-serve pictures check $(CHECKS) constraints clean
+.PHONY: help demo demo-cases test coverage test-fast sweep bench controls auto quality size docs docs-serve pictures screens check $(CHECKS) constraints clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -115,7 +115,7 @@ test-fast: $(VENV)/.dev ## run the tests without the end-to-end ones and without
 
 sweep: $(VENV)/.dev ## fail and kill at every single system call (long)
 	@$(BIN)/python -m compileall -q src
-	@JUMAR_SWEEP=full $(BIN)/python -m pytest $(PARALLEL) -m sweep $(ARGS)
+	@JUMAR_SWEEP=full $(BIN)/python -m pytest $(PARALLEL) -m "sweep or matrix" $(ARGS)
 
 bench: $(VENV)/.bench ## measure against peers and physical limits
 	@$(BIN)/python bench $(ARGS)
@@ -140,6 +140,9 @@ docs-serve: $(VENV)/.docs ## serve the documentation while you write
 
 pictures: $(VENV)/.core ## draw the pictures of the README again, from real runs
 	@$(BIN)/python docs/_picture.py
+
+screens: $(VENV)/.dev ## take the dashboard's pictures again, in a real browser
+	@$(BIN)/python docs/_screens.py
 
 # ---------------------------------------------------------------------------------------------------------- checks
 

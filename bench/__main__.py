@@ -13,7 +13,20 @@ import sys
 import tempfile
 from pathlib import Path
 
-PARTS = ("startup", "record", "snapshot", "engine", "conditions", "defences", "budget", "cases", "cheap", "judge", "learning")
+PARTS = (
+    "startup",
+    "record",
+    "snapshot",
+    "engine",
+    "conditions",
+    "defences",
+    "budget",
+    "cases",
+    "cheap",
+    "judge",
+    "learning",
+    "dashboard",
+)
 
 
 def machine() -> str:

@@ -1,12 +1,14 @@
 """Null and positive control of learning: what is found in shuffled scores, and what is found of effects that were planted.
 
 Sets: generated ones, and those of ``$JUMAR_DATA/judged`` where it is there. Everything is done with a plain ridge over words, and
-with the scorecard, which takes its time: ``JUMAR_CONTROL_SEEDS``, 20, is how often.
+with the scorecard without and with the guard, which takes its time: ``JUMAR_CONTROL_SEEDS``, 20, is how often;
+``JUMAR_CONTROL_ONLY`` names one of the three.
 """
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -34,8 +36,10 @@ from jumar.judging.items.records import read_items
 from jumar.judging.judges.replay import ReplayJudge
 from jumar.learning.material import Target, targets_of
 from jumar.learning.scorecard.fit import fit_scorecard
+from jumar.learning.scorecard.pool import FitSettings
 
 SEEDS = int(os.environ.get("JUMAR_CONTROL_SEEDS", "20"))
+ONLY = tuple(filter(None, [os.environ.get("JUMAR_CONTROL_ONLY")]))
 DATA = Path(os.environ.get("JUMAR_DATA") or Path(__file__).resolve().parents[1] / ".." / "shared" / "data") / "judged"
 SETS = ("vicuna", "topical_chat", "newsroom")
 EFFECTS = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -45,8 +49,10 @@ MADE = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def measure(_directory: Path) -> Iterator[Row]:
-    for label, fit, seeds in (("words", ridge_of_words, 20), ("scorecard", _fit, SEEDS)):
-        yield from _of(label, fit, seeds)
+    robust = functools.partial(_fit, robust=True)
+    for label, fit, seeds in (("words", ridge_of_words, 20), ("scorecard", _fit, SEEDS), ("robust scorecard", robust, SEEDS)):
+        if label in ONLY or not ONLY:
+            yield from _of(label, fit, seeds)
 
 
 def _of(label: str, fit: Fit, seeds: int) -> Iterator[Row]:
@@ -65,12 +71,13 @@ def _of(label: str, fit: Fit, seeds: int) -> Iterator[Row]:
         yield _power(f"{label}: planted, {effect:g} points a phrase", planted, runs)
 
 
-def _fit(opened: Sequence[Target]):
+def _fit(opened: Sequence[Target], *, robust: bool = False):
     found = fit_scorecard(
         [one.item for one in opened],
         [one.score for one in opened],
         groups=[one.group for one in opened],
         made=MADE,
+        settings=FitSettings(guard=robust),
     )
     evaluator = CheapModeEvaluator(found.patterns, rubric=RUBRIC)
 

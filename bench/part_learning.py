@@ -1,5 +1,6 @@
-"""One learning iteration without the judge: 10,000 items, 2,000 provisional patterns, in the time of one core.
+"""``jumar learn`` on recorded judgements, then one iteration of 10,000 items and 2,000 provisional patterns; CPU of one core.
 
+The command is timed whole, three iterations with a recorded judge, where JUMAR_DATA has the sets.
 The iteration is what `jumar learn` does: proposals, fit, tests, and the iteration's files. Six in ten of the items are open; the
 sealed ones are split and read, and no more. What nobody can avoid is matching the patterns over the items once.
 """
@@ -7,6 +8,7 @@ sealed ones are split and read, and no more. What nobody can avoid is matching t
 from __future__ import annotations
 
 import json
+import os
 import random
 import time
 from collections.abc import Iterator
@@ -22,7 +24,7 @@ from jumar.judging.judges import make_judge
 from jumar.judging.patterns import PatternSet, PatternV2
 from jumar.judging.patterns.matcher import PatternMatcher
 from jumar.judging.patterns.storage import load_pattern_set
-from jumar.learning.proposals.proposing import by_terms
+from jumar.learning.proposals.candidates import by_terms
 from jumar.learning.run.data import LearnData, read_learning_items, split_of
 from jumar.learning.run.learn import Learner, write_set
 from jumar.learning.run.read import publish
@@ -32,11 +34,14 @@ from jumar.learning.scorecard.pool import FitSettings
 from jumar.learning.state import PATTERNS as PATTERNS_FILE
 from jumar.model.protocols import StepContext
 
-ITEMS, PATTERNS, AIM = 10_000, 2_000, 10.0
+ITEMS, PATTERNS, AIM = 10_000, 2_000, 5.0
+COMMANDS = {("vicuna",): 10, ("vicuna", "--robust"): 40, ("newsroom",): 10, ("topical_chat",): 10}
+"""Recorded sets with the options of the command, and the CPU seconds that are aimed at."""
 MADE = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def measure(directory: Path) -> Iterator[Row]:
+    yield from _commands(directory)
     draw = random.Random(1)
     items, scores = _items(draw)
     groups = [item.group for item in items]
@@ -63,6 +68,19 @@ def measure(directory: Path) -> Iterator[Row]:
     what = f"fit and matching, {ITEMS:,} items, {PATTERNS:,} provisional patterns"
     yield what, f"{whole:.1f} s", f"matching alone {scan:.2f} s: {whole / scan:.0f}×", f"≤ {AIM:.0f} s on one core"
     yield "… and words of the items as candidates", f"{mined:.1f} s", f"matching alone: {mined / scan:.0f}×", f"≤ {AIM:.0f} s"
+
+
+def _commands(directory: Path) -> Iterator[Row]:
+    data = Path(os.environ.get("JUMAR_DATA", "../shared/data")) / "judged"
+    for (name, *options), aim in COMMANDS.items():
+        items, output = data / f"{name}.jsonl", directory / "-".join([name, *options])
+        if not items.exists():
+            continue
+        began = part_cheap.children_time()
+        judge = ["--judge", f"replay:{items}", "--max-iterations", "3", "-q"]
+        part_cheap.run([*part_cheap.COMMAND, "learn", str(items), *judge, "-o", str(output), *options])
+        spent = part_cheap.children_time() - began
+        yield " ".join(["`jumar learn`, 3 iterations:", name, *options]), f"{spent:.1f} s", "", f"≤ {aim} s on one core"
 
 
 def _iteration(directory: Path, items: list[Item], scores: list[float], proposals: list[PatternV2]) -> float:

@@ -7,7 +7,7 @@ import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -52,6 +52,28 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput") and os.environ.get("JUMAR_COVER") != "all":
         for name in [name for name in os.environ if name.startswith("COVERAGE_")]:
             del os.environ[name]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep half of the combinations of every matrix, like one colour of a chessboard; all of them in the sweep.
+
+    So each value of every parameter is tried, with every second value of the others.
+    """
+    if os.environ.get("JUMAR_SWEEP") == "full":
+        return
+    left_out = [item for item in items if item.get_closest_marker("matrix") is not None and _is_black(item)]
+    config.hook.pytest_deselected(items=left_out)
+    dropped = set(left_out)
+    items[:] = [item for item in items if item not in dropped]
+
+
+def _is_black(item: pytest.Item) -> bool:
+    values: dict[str, Any] = cast("Any", item).callspec.params
+    place = 0
+    for names, choices in (mark.args[:2] for mark in item.iter_markers("parametrize")):
+        mine = values[names] if isinstance(names, str) else tuple(values[name] for name in names)
+        place += [getattr(choice, "values", choice) for choice in choices].index(mine)
+    return place % 2 == 1
 
 
 @pytest.fixture(autouse=True)

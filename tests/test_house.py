@@ -305,3 +305,24 @@ def test_every_declared_dependency_is_pinned():
 def test_every_declared_dependency_says_what_it_is_for():
     page = (ROOT / "docs" / "design" / "dependencies.md").read_text()
     assert set() == {name for name in declared() if f"`{name}`" not in page}
+
+
+PERSONS = {"cases/settings.py"}  # texts of cases, which a person names: a pipe too
+
+
+def reads_anything(path: Path) -> list[int]:
+    """Return the lines of a module that read a file whatever it is: a FIFO, a device, a hole of terabytes."""
+    calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+    methods = [(node.lineno, node.func) for node in calls if isinstance(node.func, ast.Attribute)]
+    return [
+        line
+        for line, method in methods
+        if method.attr in {"read_bytes", "read_text"} and not (isinstance(method.value, ast.Name) and method.value.id == "files")
+    ]
+
+
+def test_what_lies_in_a_folder_of_jumars_is_read_as_a_regular_file_of_a_bounded_size():
+    source = Path(jumar.__file__).parent
+    modules = [path for room in ("cases", "learning", "loop") for path in source.joinpath(room).rglob("*.py")]
+    found = {str(path.relative_to(source)): lines for path in modules if (lines := reads_anything(path))}
+    assert PERSONS == set(found), found

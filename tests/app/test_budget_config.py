@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from jumar import BestOutputTracker
 from jumar.app.config.config import load_config
 from jumar.app.run.request import _places, configured
 from jumar.errors import ConfigError
@@ -92,6 +93,24 @@ def test_a_reservation_that_no_pass_can_have_is_refused(tmp_path: Path, text: st
     with pytest.raises(ConfigError) as refused:
         load(tmp_path, f"[budget]\n{text}\n")
     assert says in str(refused.value)
+
+
+@pytest.mark.parametrize("table", ["[stop]\ntarget", "[selection]\nthreshold"])
+@pytest.mark.parametrize(("given", "meant"), [("0.85", "85"), ("0.7", "70"), ("1e-3", "0.1"), ("0.999", "99.9")])
+def test_a_score_that_is_a_share_of_one_says_what_was_meant(tmp_path: Path, table: str, given: str, meant: str):
+    with pytest.raises(ConfigError, match=f"scores are from 0 to 100, .* write {meant}"):
+        load(tmp_path, f"{table} = {given}\n")
+
+
+@pytest.mark.parametrize("score", ["0", "1", "1.5", "100"])
+def test_a_score_of_the_scale_is_taken(tmp_path: Path, score: str):
+    load(tmp_path, f"[stop]\ntarget = {score}\n")
+
+
+def test_a_tracker_refuses_a_share_of_one_too(tmp_path: Path):
+    tracker = BestOutputTracker("t", storage_path=tmp_path / "t")
+    with pytest.raises(ConfigError, match="write 70"):
+        tracker.compute_selection(threshold=0.7)
 
 
 def test_two_limits_on_one_time_are_refused(tmp_path: Path):

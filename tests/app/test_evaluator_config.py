@@ -55,7 +55,7 @@ def test_prices_and_a_scale_are_two_numbers(tmp_path: Path):
     ("text", "message"),
     [
         ("mode = 'cheap'\n", "jumar.toml:4: 'evaluator.items' is missing"),
-        ("items = 's'\n", "jumar.toml:4: evaluator: mode 'dual' needs a judge: set judge = 'openai:MODEL'"),
+        ("items = 's'\n", "jumar.toml:4: evaluator: mode 'dual' needs a judge: set judge = 'anthropic:MODEL'"),
         ("items = 's'\nmode = 'cheep'\n", "jumar.toml:6: evaluator.mode: input should be 'cheap', 'expensive', 'dual' or 'auto'"),
         ("items = 's'\njugde = 'mock:'\n", "jumar.toml:6: unknown key 'evaluator.jugde' (did you mean 'judge'?)"),
         ("items = '/s'\n", "jumar.toml:5: evaluator.items: the path '/s' should lie below the working directory"),

@@ -21,8 +21,9 @@ from jumar.judging.items.item import Item
 from jumar.judging.models import ExpensiveModeResult
 from jumar.learning.proof.split import FOLDS
 from jumar.learning.state import read_checkpoint
+from jumar.loop.report.judged import unconverged_sentence
 from jumar.loop.store.loop_store import LoopStore
-from jumar.model import IterationView, Judgement, LearnedSoFar
+from jumar.model import IterationView, Judgement, LearnedSoFar, StopDecision
 
 WORDS = ("river", "stone", "paper", "window", "garden", "copper", "market", "bridge", "winter", "pencil", "harbor", "kettle")
 
@@ -151,3 +152,15 @@ def test_learn_belongs_to_dual_mode_and_converged_to_learning() -> None:
     assert JumarConfig.model_validate(whole).stop.rules(3).converged
     with pytest.raises(ValueError, match="converged needs a cheap judge that learns"):
         JumarConfig.model_validate({**whole, "evaluator": {**given, "learn": False}})
+
+
+def test_a_loop_that_was_to_stop_on_convergence_says_what_is_missing() -> None:
+    ended = StopDecision(reason="max_iterations", detail="3 of 3")
+    learned = {"missing": "the gap is 0.70. What would help: more", "waiting": ""}
+    assert "Not converged: the gap is 0.70. What would help: more." == unconverged_sentence(learned, ended, asked=True)
+    assert "Not converged: 3 texts." == unconverged_sentence({"missing": "", "waiting": "3 texts"}, ended, asked=True)
+    assert "" == unconverged_sentence({"missing": "", "waiting": ""}, ended, asked=True)
+    assert "" == unconverged_sentence(None, ended, asked=True)
+    assert "" == unconverged_sentence(learned, None, asked=True)
+    assert "" == unconverged_sentence(learned, ended, asked=False)
+    assert "" == unconverged_sentence(learned, StopDecision(reason="converged", detail=""), asked=True)

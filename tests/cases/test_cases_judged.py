@@ -73,10 +73,10 @@ def test_a_file_that_cannot_be_read() -> None:
 
 
 def refuse(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
-    def read(path: Path) -> bytes:
+    def read(path: Path, **_: object) -> bytes:
         raise OSError(number, os.strerror(number), str(path))
 
-    monkeypatch.setattr(Path, "read_bytes", read)
+    monkeypatch.setattr("jumar.cases.judgement.read_bytes", read)
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE])

@@ -126,6 +126,8 @@ def test_root_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_pa
         (("select", "t", "--mod", "x"), 2, "UsageError", "--mod"),
         (("select", "t", "--mode", "highest"), 2, "UsageError", "highest"),
         (("select", "t", "--threshold", "101"), 2, "UsageError", "101"),
+        (("select", "t", "--threshold", "0.7"), 2, "UsageError", "scores are from 0 to 100, so 0.7 is next to nothing: write 70"),
+        (("select", "t", "--threshold", "0.7%"), 2, "UsageError", "write it without a unit"),
         (("select", "t", "--threshold", "nan"), 2, "ScoreError", "threshold"),
         (("rm",), 2, "UsageError", "LOOP"),
         (("show", "t", "--iteration", "9"), 2, "NotFoundError", "no iteration 9"),

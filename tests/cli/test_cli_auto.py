@@ -280,7 +280,7 @@ def test_what_the_judge_does_not_answer_is_undecided_and_no_score_at_all_ends_wi
     rows = Path("new.jsonl").read_text().splitlines(keepends=True)
     Path("half.jsonl").write_text("".join(rows[::2]))
     common = ("evaluate", "new.jsonl", "--mode", "auto", "--patterns", "patterns.json", "--proof", "proof.json", "--repeat", 1)
-    options = ("--decision-line", 3.5, "--audit", 0.2, "--json", "--per-item", "rows.jsonl")
+    options = ("--decision-line", 3.5, "--audit", 0.2, "--json", "--per-item", "rows.jsonl", "--max-unscored", 1)
     found = call(*common, *options, "--judge", "replay:half.jsonl", check=0).document
     own = found["auto"]
     by_why: dict[str, int] = {}

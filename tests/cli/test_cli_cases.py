@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 import os
 import subprocess
@@ -13,8 +15,10 @@ import pytest
 from cases_kit import POISONED, make_recording, make_run
 from commands import CONTROL, call, call_json
 
+from jumar.cases.records import CaseNotice, tell
 from jumar.cli import application as module
 from jumar.cli.application import application
+from jumar.cli.cases.run import CaseProgress
 from jumar.cli.table import GROUPS, every_command, render_help
 
 CHAIN: dict[int, list[Any]] = {
@@ -472,3 +476,15 @@ def test_the_list_of_loops_points_to_runs_of_cases():
     make_run({1: [(1, 1, 1)]})
     shown = call("list", check=0).out
     assert "there are runs of cases here: jumar cases list" in shown
+
+
+class Gone(io.StringIO):
+    """A terminal that went away."""
+
+    def write(self, s: str, /) -> int:
+        raise OSError(errno.EIO, "Input/output error", s)
+
+
+def test_a_line_of_progress_that_cannot_be_written_is_no_error_of_the_run(caplog: pytest.LogCaptureFixture):
+    tell(CaseNotice(message="something"), CaseProgress(Gone(), heading="jumar").hear)
+    assert "listener_failed" not in caplog.text

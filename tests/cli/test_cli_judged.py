@@ -138,7 +138,7 @@ def test_an_iteration_is_written_whole_and_the_next_knows_it() -> None:
 
 def test_per_item_has_both_scores_and_their_reasons() -> None:
     rows(*STORIES[:3])
-    call("evaluate", "in.jsonl", "--judge", judged(s0=3, s1=5), "--per-item", "o.jsonl", check=0)
+    call("evaluate", "in.jsonl", "--judge", judged(s0=3, s1=5), "--per-item", "o.jsonl", "--max-unscored", 0.5, check=0)
     first, second, third = lines_of("o.jsonl")
     assert first["gap"] == pytest.approx(first["expensive"] - first["cheap"])
     assert "good_title" in second["reasons"]
@@ -156,7 +156,7 @@ def test_an_unreliable_judge_ends_with_1_and_loses_nothing() -> None:
 
 def test_nothing_scored_ends_with_12() -> None:
     rows(*STORIES)
-    assert 0 == evaluate("--judge", judged(other=3), check=12)["scored"]
+    assert 0 == evaluate("--judge", judged(other=3), "--max-unscored", 1, check=12)["scored"]
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,17 @@ def test_a_score_out_of_range_names_the_option_for_the_scale(tmp_path: Path) -> 
 def test_what_stopped_or_scattered_is_told() -> None:
     rows(*STORIES)
     out = call(
-        "evaluate", "in.jsonl", "--mode", "expensive", "--judge", "mock:noise=1.5,cost=0.01", "--max-cost", 0.2, check=0
+        "evaluate",
+        "in.jsonl",
+        "--mode",
+        "expensive",
+        "--judge",
+        "mock:noise=1.5,cost=0.01",
+        "--max-cost",
+        0.2,
+        "--concurrency",
+        1,
+        check=0,
     ).out
     for word in ("unscored  ", "stopped   ", "health    high_variance"):
         assert any(line.startswith(word) for line in out.splitlines())
@@ -268,7 +278,7 @@ def test_up_to_fifty_items_are_shown_each() -> None:
 
 def test_an_item_without_a_score_is_shown_with_a_dash() -> None:
     rows({"id": "a", "text": "One that is scored."}, {"id": "b", "text": "One that\nis not."})
-    shown = call("evaluate", "in.jsonl", "--judge", judged(a=4), check=None).out.splitlines()
+    shown = call("evaluate", "in.jsonl", "--judge", judged(a=4), "--max-unscored", 1, check=None).out.splitlines()
     assert ["b", "—"] == shown[2].split()[:2]
     assert shown[2].endswith("One that is not.")
 
@@ -294,3 +304,13 @@ def test_each_advice_is_true_of_the_items(recorded_data: Path) -> None:
             f"{means[0]:.2f} to the {len(inside)} items with it and {means[1]:.2f} to the {len(outside)} others" in one["action"]
         )
         assert (sum(row["gap"] for row in inside) > 0) == (one["gap"] > 0)
+
+
+def test_a_record_without_more_than_the_permitted_share_is_an_error_that_loses_nothing() -> None:
+    rows(*STORIES)
+    judge = ("--judge", judged(s0=3, s11=5), "--mode", "expensive", "--per-item", "o.jsonl")
+    message = call("evaluate", "in.jsonl", *judge, check=1).err
+    assert "10 of 12 items could not be judged (10 missing), more than 20%" in " ".join(message.split())
+    assert [3.0, *[None] * 10, 5.0] == [line["expensive"] for line in lines_of("o.jsonl")]
+    assert (2, 10) == tuple(evaluate(*judge, "--max-unscored", "1.0")[name] for name in ("scored", "unscored"))
+    call("evaluate", "in.jsonl", *judge, "--max-unscored", "1.5", check=2)

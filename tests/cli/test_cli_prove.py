@@ -161,7 +161,7 @@ def test_a_look_is_counted_before_the_sealed_items_are_asked_about(out):
     recorded = out.parent / "half.jsonl"
     recorded.write_text("\n".join(half) + "\n")
     failed = call("prove", str(out), "--judge", f"replay:{recorded}", check=1)
-    assert "too few" in failed.err or "a proof would be of another kind" in failed.err
+    assert "could not be judged" in failed.err
     assert 1 == looks_made(out)
     assert not (out / "proof.json").exists()
 

@@ -295,9 +295,21 @@ def test_one_item_that_is_too_long_is_that_items_failure(make: Make):
         (anthropic_judge, "temperature"),
     ],
 )
-def test_a_parameter_that_the_server_refuses_is_left_out(make: Make, name: str, caplog: pytest.LogCaptureFixture):
+@pytest.mark.parametrize(
+    "shape",
+    [
+        lambda name: {"error": {"message": f"Unsupported parameter: {name}"}},
+        lambda name: {"error": f"Unsupported parameter: {name}"},
+        lambda name: {"detail": [{"loc": ["body", name], "msg": "Extra inputs are not permitted", "input": "max_tokens"}]},
+        lambda name: {"object": "error", "message": {"detail": [{"loc": ["body", name], "msg": "Extra inputs"}]}, "code": 3051},
+    ],
+    ids=["a message", "a text", "a list", "a nested message"],
+)
+def test_a_parameter_that_the_server_refuses_is_left_out(
+    shape: Callable[[str], Any], make: Make, name: str, caplog: pytest.LogCaptureFixture
+):
     def behave(seen: Seen, _number: int) -> Answer:
-        return Answer(text=f"Unsupported parameter: {name}", status=400) if name in seen.json else Answer()
+        return Answer(body=json.dumps(shape(name)), status=422) if name in seen.json else Answer()
 
     with JudgeServer(behave) as server, caplog.at_level(logging.WARNING, "jumar.judging.expensive"):
         evaluation = run(make(server), 3, concurrency=1)

@@ -324,15 +324,17 @@ def test_a_disk_that_refuses_to_read_what_a_step_wrote_ends_the_run_and_the_iter
     expected = facts(tmp_path / RUN)
     shutil.rmtree(tmp_path / RUN)
 
-    whole, refused = Path.read_bytes, list[Path]()
+    opened, refused = os.open, list[Path]()
 
-    def read(path: Path) -> bytes:
-        if not refused and "pending" in path.parts and "iter_0002" in path.parts and path.name.startswith(name):
-            refused.append(path)
+    def refusing(path: Any, flags: int, *rest: Any, **named: Any) -> int:
+        parts = Path(os.fsdecode(path)).parts
+        reads = not flags & (os.O_WRONLY | os.O_RDWR)
+        if reads and not refused and "pending" in parts and "iter_0002" in parts and parts[-1].startswith(name):
+            refused.append(Path(*parts))
             raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
-        return whole(path)
+        return opened(path, flags, *rest, **named)
 
-    monkeypatch.setattr(Path, "read_bytes", read)
+    monkeypatch.setattr(os, "open", refusing)
     ended = call(*OPTIONS, check=1)
     assert refused
     assert "StoreWriteError" == ended.document["error"]["kind"]

@@ -138,6 +138,7 @@ def holds(place: Path, most: int, *, older: bool = False) -> None:
     COUNTS["attacks"] += 1
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("isolation", ["none", "copy"])
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_what_an_agent_writes_into_the_store_is_not_believed(tmp_path: Path, attack: str, isolation: str) -> None:
@@ -181,6 +182,7 @@ STRANGERS = {
 PLACES = "(root / 'work', root / 'locks', root / 'replies')"
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("what", STRANGERS)
 @pytest.mark.parametrize(
     ("places", "ends"), [(PLACES, 0), ("(store,)", 14), ("(store.parent,)", 14)], ids=["beside", "loop", "loops"]
@@ -237,6 +239,7 @@ def test_a_loop_that_was_gone_on_with_by_another_user_is_believed_when_a_person_
     assert len(records(place)) == 5
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("copies", ["shutil.rmtree(copies)", "[path.unlink() for path in copies.rglob('*.py')]"])
 @pytest.mark.parametrize("kill", [False, True], ids=["running", "killed"])
 def test_without_its_copies_what_is_protected_is_that_of_the_start(tmp_path: Path, copies: str, *, kill: bool) -> None:
@@ -277,6 +280,7 @@ def test_a_plugin_that_looks_installed_is_taken_out(tmp_path: Path, *, plugin: b
     assert plugin == any("entry_points.txt is new and changes how tests run" in said for said in found[-1]["tampering"])
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("table", ["[hooks]\npython = ['mine:hear']", "[memory]\nenabled = true\nembedder = 'mine:hear'"])
 @pytest.mark.parametrize("isolation", ["none", "copy"])
 @pytest.mark.parametrize("kill", [False, True], ids=["ends", "killed"])
@@ -432,6 +436,99 @@ def test_what_is_selected_while_a_program_of_the_loop_runs_waits_too(tmp_path: P
     assert "words 4" in (place / "text.md").read_text()
 
 
+def at_a_terminal(place: Path, answer: str, *arguments: str) -> tuple[int, str]:
+    """Run jumar with a terminal as its input and return its exit code and what it said on stderr."""
+    ours, theirs = os.openpty()
+    os.write(ours, answer.encode() + b"\n")
+    command = [sys.executable, "-m", "jumar.cli.entry", *arguments]
+    done = subprocess.run(command, cwd=place, stdin=theirs, capture_output=True, text=True, timeout=60, check=False)
+    os.close(ours)
+    os.close(theirs)
+    return done.returncode, done.stderr
+
+
+def test_what_is_selected_after_a_kill_waits_until_the_loop_was_resumed(tmp_path: Path) -> None:
+    place, _ = asked(tmp_path)
+    jumar(place, "status", check=None)
+    said = jumar(place, *SELECT.split(), check=2).stderr
+    assert "iteration 1 is not selected: a step of iteration 2 that never ended was there" in said
+    jumar(place, *SELECT.split(), check=2)
+    assert at_a_terminal(place, "n", *SELECT.split())[0] == 2
+    jumar(place, "run", "--no-input", check=0)
+    assert "words 4" in (place / "text.md").read_text()
+    jumar(place, *SELECT.split(), check=0)
+
+
+def test_somebody_at_a_terminal_may_select_after_a_kill(tmp_path: Path) -> None:
+    place, _ = asked(tmp_path)
+    code, said = at_a_terminal(place, "y", *SELECT.split())
+    assert "jumar was killed in a step of iteration 2 that never ended" in said
+    assert code == 0
+    assert LoopStore.open(place / ".jumar/loops/t").decisions()[-1].kind == "override"
+
+
+RECHECKED = """import os, pathlib, signal, subprocess, time
+store, once = pathlib.Path({store!r}), pathlib.Path({once!r})
+if not once.exists() and (store / 'recheck/begun.json').exists():
+    once.touch()
+    os.kill(os.getppid(), signal.SIGKILL)
+    kept = [name + '=' + os.environ[name] for name in ('PATH', 'HOME', 'XDG_STATE_HOME', 'PYTHONPATH') if name in os.environ]
+    wiped = ['env', '-i', *kept, 'setsid', '-f']
+    command = {jumar!r} + ' select t --use 1 --reason better > {once}.said 2>&1; touch {once}.done'
+    subprocess.run([*wiped, 'sh', '-c', 'cd {place}; ' + command])
+    time.sleep(5)
+"""
+
+
+def test_what_a_program_of_the_recheck_selects_waits_for_a_person(tmp_path: Path) -> None:
+    place, once = tmp_path / "project", tmp_path / "once"
+    act = "pathlib.Path('node_modules').mkdir(exist_ok=True); pathlib.Path('node_modules/x').write_text(str(number))"
+    assert project(tmp_path, act, most=3) == place
+    (place / ".gitignore").write_text("node_modules\n")
+    jumar_command = f"{sys.executable} -m jumar.cli.entry"
+    code = RECHECKED.format(store=str(place / ".jumar/loops/t"), once=str(once), jumar=jumar_command, place=place)
+    (place / "check.py").write_text(code)
+    config = place / "jumar.toml"
+    config.write_text(config.read_text().replace('"grep -q words text.md"', f'"exec {sys.executable} check.py"'))
+    assert jumar(place, "run", "--no-input", check=None).returncode == -9
+    deadline = time.monotonic() + 30
+    while not once.with_name("once.done").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    decisions = LoopStore.open(place / ".jumar/loops/t").decisions()
+    said = once.with_name("once.said").read_text()
+    assert ["held"] == [one.kind for one in decisions if one.kind in {"held", "override"}], said
+
+
+KILLING = """import os, pathlib, signal, sys, time
+once, scratch = pathlib.Path({once!r}), pathlib.Path({scratch!r})
+if once.exists():
+    sys.exit(0)
+time.sleep(1.3)
+for beat in scratch.glob('*.beat'):
+    {forge}
+once.touch()
+os.kill(os.getppid(), signal.SIGKILL)
+time.sleep(5)
+"""
+
+
+@pytest.mark.parametrize("forge", ["beat.write_text('0.000')", "beat.unlink()"])
+def test_a_killed_evaluation_counts_with_its_time_whatever_its_heartbeat_says(tmp_path: Path, forge: str) -> None:
+    place = project(tmp_path, "pass", most=1)
+    store = place / ".jumar/loops/t"
+    code = KILLING.format(once=str(tmp_path / "once"), scratch=str(store / "scratch"), forge=forge)
+    (tmp_path / "check.py").write_text(code)
+    config = place / "jumar.toml"
+    config.write_text(config.read_text().replace('"grep -q words text.md"', f'"exec {sys.executable} {tmp_path}/check.py"'))
+    assert jumar(place, "run", "--no-input", check=None).returncode == -9
+    jumar(place, "run", "--no-input", check=0)
+    attempts = LoopStore.open(store).attempts()
+    lost = [each.end.seconds for each in attempts if each.end and each.end.outcome == "lost"]
+    assert 1 == len(lost)
+    assert 1 <= (lost[0] or 0) < 10
+
+
 def test_what_changes_a_loop_is_not_done_for_its_programs(tmp_path: Path) -> None:
     commands = ("apply t", "cleanup t --keep 0", "repair t -y", "repair t --believe", "rm t -y", "run -n 99")
     place, said = asked(tmp_path, *commands)
@@ -443,6 +540,7 @@ def test_what_changes_a_loop_is_not_done_for_its_programs(tmp_path: Path) -> Non
     assert verify(LoopStore.open(place / ".jumar/loops/t")).problems == ()
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("kind", ["a link", "a FIFO", "a file", "an endless file"])
 @pytest.mark.parametrize(
     "place", ["scratch", "undo", "decisions", "checks", "quarantine", "best-tracker.json", "attempts/000009.start.json"]
@@ -485,6 +583,7 @@ SCRATCH = {
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("isolation", ["none", "copy"])
 @pytest.mark.parametrize("attack", SCRATCH)
 def test_what_an_agent_makes_of_its_scratch_folder_is_a_log_at_most(tmp_path: Path, attack: str, isolation: str) -> None:
@@ -512,6 +611,7 @@ def test_no_pattern_in_a_gitignore_holds_up_a_loop(tmp_path: Path) -> None:
     assert [one["quality_score"] for one in records(place)] == [10.0, 11.0, 12.0, 13.0]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("isolation", ["none", "copy"])
 @pytest.mark.parametrize("act", ["open('.gitignore', 'w')", "pathlib.Path('env/.gitignore').unlink(missing_ok=True)"])
 def test_what_git_ignored_at_the_start_is_not_removed_for_an_agent(tmp_path: Path, act: str, isolation: str) -> None:
@@ -548,6 +648,7 @@ CLOSED = {
 
 
 @pytest.mark.skipif(without_rights() is None, reason="every file can be read here")
+@pytest.mark.matrix
 @pytest.mark.parametrize("isolation", ["none", "copy"])
 @pytest.mark.parametrize("attack", CLOSED)
 def test_what_is_closed_to_its_owner_is_opened_again(tmp_path: Path, attack: str, isolation: str) -> None:
@@ -573,6 +674,7 @@ BROKEN_GIT = {
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+@pytest.mark.matrix
 @pytest.mark.parametrize("isolation", ["copy", "worktree"])
 @pytest.mark.parametrize("attack", BROKEN_GIT)
 def test_what_becomes_of_git_in_a_tree_of_ours_ends_nothing(tmp_path: Path, attack: str, isolation: str) -> None:
@@ -587,6 +689,7 @@ def test_what_becomes_of_git_in_a_tree_of_ours_ends_nothing(tmp_path: Path, atta
     jumar(place, "cleanup", "t", "--trees", check=0)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("isolation", ["none", "copy"])
 @pytest.mark.parametrize("rule", ["text.md", "*", "new/"])
 def test_what_an_agent_ignores_itself_is_in_its_snapshot_all_the_same(tmp_path: Path, rule: str, isolation: str) -> None:
@@ -729,6 +832,7 @@ def cells(attacks: Mapping[str, str]) -> list[tuple[str, str]]:
     return [(name, isolation) for name in attacks for isolation in kinds if isolation in WHERE.get(name, kinds)]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("protect", [False, True], ids=["", "protected"])
 @pytest.mark.parametrize(("attack", "isolation"), cells(BAD_PASSES))
 def test_a_tree_that_cannot_be_kept_fails_its_iteration_and_no_other(
@@ -748,6 +852,7 @@ def test_a_tree_that_cannot_be_kept_fails_its_iteration_and_no_other(
     assert "it cannot be kept" in prompt
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("protect", [False, True], ids=["", "protected"])
 @pytest.mark.parametrize(("attack", "isolation"), cells(IN_SCORING))
 def test_a_snapshot_or_a_tree_deleted_while_it_is_scored_ends_nothing(

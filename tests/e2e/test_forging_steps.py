@@ -174,6 +174,7 @@ ENDED = {
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("limit", ["", "max_seconds = 600"])
 @pytest.mark.parametrize("act", ENDED.values(), ids=ENDED)
 def test_what_a_step_does_to_a_case_that_has_ended_is_mended_or_told(tmp_path: Path, act: str, limit: str) -> None:
@@ -286,6 +287,7 @@ GIVEN = {
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("kill", [False, True], ids=["", "killed"])
 @pytest.mark.parametrize("act", GIVEN.values(), ids=GIVEN)
 def test_what_a_step_is_given_and_what_judges_it_is_what_it_was(tmp_path: Path, act: str, kill: bool) -> None:
@@ -370,6 +372,19 @@ def test_a_limit_that_was_loosened_before_a_kill_needs_a_person(tmp_path: Path) 
     assert "max_iters was 2 when run 't' was started and is 20 now" in done.stderr
     jumar(tmp_path, "cases", "run", "--json", "--resume", "--max-iters", "3", timeout=60, check=0)
     assert 3 == len(RunReader(tmp_path / RUN).case(1).iterations())
+
+
+def test_larger_files_than_before_a_kill_are_refused_too(tmp_path: Path) -> None:
+    act = (
+        "path = pathlib.Path('cases.toml'); path.write_text(path.read_text().replace('[run]', '[run]\\nmax_file_mb = 90000', 1))"
+    )
+    write_given(tmp_path, act, cases=1, kill=True, when="number == 2 and once")
+    before = (tmp_path / "cases.toml").read_text()
+    jumar(tmp_path, "cases", "run", "--json", timeout=60)
+    done = jumar(tmp_path, "cases", "run", "--json", "--resume", timeout=60, check=2)
+    assert "max_file_mb was" in done.stderr
+    (tmp_path / "cases.toml").write_text(before)
+    jumar(tmp_path, "cases", "run", "--json", "--resume", timeout=60, check=0)
 
 
 def test_another_judge_is_refused_at_a_resume_and_its_files_may_be_named(tmp_path: Path) -> None:

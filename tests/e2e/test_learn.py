@@ -324,7 +324,7 @@ def test_items_that_the_judge_never_scores_keep_nobody_from_going_on(tmp_path: P
     judge = ["--judge", f"command:{sys.executable} {tmp_path / 'judge.py'}", "--repeat", "1", "--max-retries", "0", "--no-cache"]
     words = ["learn", str(path), *judge, "-o", str(output), "--max-iterations", "1", "--profile", "seed", "--json"]
     done = call(*words, check=0)
-    assert "16 items in 16 groups are held out for the proof, and 30 in 20 are the least" in done.err.splitlines()[0]
+    assert "16 items in 16 groups are held out for the proof, and 30 in 20 are the least" in done.err.splitlines()[1]
     first = json.loads(done.out)
     assert 40 == first["judge_calls"]
     again = json.loads(call(*words, check=0).out)
@@ -395,7 +395,7 @@ def test_killed_at_any_point_it_resumes_to_the_same_result(
 
 def _undated(path: Path) -> str:
     """Return a file's content without the day on which the run began."""
-    return re.sub(r'"discovered_at": "[^"]*"', "", path.read_text())
+    return re.sub(r'"(discovered_at|last_updated)": "[^"]*"', "", path.read_text())
 
 
 def _wait_for(process: subprocess.Popen[str], output: Path, rng: random.Random) -> None:
@@ -410,3 +410,23 @@ def _steps(output: Path) -> int:
     """Return a number that grows as a run goes on: attempts, iterations and files that are there."""
     loop = output / ".jumar" / "loops" / "learn"
     return sum(len(list(one.iterdir())) for one in (output, loop / "attempts", loop / "iterations") if one.is_dir())
+
+
+@pytest.mark.parametrize("name", ["looks.jsonl", "proof.json", "state.json", "patterns.json", "split.json", "request.json"])
+def test_what_is_no_regular_file_in_the_folder_is_waited_for_by_no_command(
+    finished: tuple[Path, dict[str, Any]], judged: Path, tmp_path: Path, name: str
+) -> None:
+    output = tmp_path / "out"
+    shutil.copytree(finished[0], output)
+    (output / name).unlink()
+    os.mkfifo(output / name)
+    learn = ("learn", str(judged), "--judge", f"replay:{judged}", "-o", str(output), "--max-iterations", "2")
+    for arguments in (("learn", "status", str(output)), ("prove", "--verify", str(output / "proof.json")), learn):
+        done = subprocess.run(
+            [sys.executable, "-m", "jumar.cli.entry", *arguments],
+            capture_output=True,
+            timeout=60,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+        assert b"Traceback" not in done.stderr

@@ -146,7 +146,8 @@ def test_a_run_that_was_killed_learns_the_same(tmp_path: Path) -> None:
     assert -signal.SIGKILL == process.wait(timeout=60)
     (killed / "hang").unlink()
 
-    jumar(killed, "run", check=0, timeout=100)
+    told = jumar(killed, "run", check=0, timeout=100).stdout
+    assert " ".join(f"Not converged: {learned(killed)[-1]['learned']['missing']}.".split()) in " ".join(told.split())
 
     one, other = learned(unbroken), learned(killed)
     assert [2, 2] == [len(one), len(other)]

@@ -14,8 +14,9 @@ import pytest
 
 from jumar.errors import ConfigError, ItemError, UsageError
 from jumar.judging import Item
-from jumar.judging.items.records import SeenIds, field_map, read_items
-from jumar.judging.items.sources import CHUNK_BYTES, LIMIT, read_chunks, size_of
+from jumar.judging.items import sources
+from jumar.judging.items.records import ItemReader, SeenIds, field_map, read_items
+from jumar.judging.items.sources import CHUNK_BYTES, LIMIT, Chunk, read_chunks, size_of
 
 STORY = {"id": "s1", "title": "Add x", "description": "Because", "acceptance_criteria": ["one", "two"]}
 
@@ -306,3 +307,59 @@ def test_a_cell_with_boxes_to_tick_is_lines_and_one_that_only_opens_brackets_is_
 def test_a_key_that_is_there_twice_is_refused(text: str):
     with pytest.raises(ItemError, match=r"the key 'text' is there twice in one object"):
         read(write(text, "in.json" if text.startswith("[") else "in.jsonl"))
+
+
+HOSTILE_LINES = [
+    '{"id": "a", "text": "plain"}',
+    '{"id": "a", "text": "one", "text": "two"}',
+    '{"id" : "a", "text"\t: "blank before colons", "text" :1}',
+    '{"id": "a", "text": "a string with \\": colons", "prompt": ":"}',
+    '{"id": "a", "text": ":", "extra": {"text": "inside"}}',
+    '{"id": "a", "text": "t", "extra": {"k": 1, "k": 2}}',
+    '{"id": "a", "text": "\\ud800 half", "prompt": "\\ud83d\\ude00 whole"}',
+    '{"id": "a", "text": "\\ud800", "prompt": "\ufffd"}',
+    '{"id": "a", "text": "NUL \\u0000 and \\u001f"}',
+    '{"id": "a", "text": "raw \x00"}',
+    '{"id": 123456789012345678901234567890, "text": "t"}',
+    '{"id": 18446744073709551616, "text": "t", "group": 340282366920938463463374607431768211456}',
+    '{"id": -0, "text": "t", "group": 0}',
+    '{"id": 1.0, "text": "t"}',
+    '{"id": true, "text": "t"}',
+    '{"id": "a", "text": 1e999}',
+    '{"id": "a", "text": "t", "score": NaN}',
+    '{"id": "a", "text": "t", "score": 1e999}',
+    '{"id": "a", "text": 100000000000000000000}',
+    '{"id": "a", "text": ["t"]}',
+    '{"id": "a", "text": null, "context": 3}',
+    '{"id": "", "text": "t"}',
+    '{"text": "t"}',
+    '{"id": "a", "title": "Add", "description": "d", "acceptance_criteria": ["x", 100000000000000000000]}',
+    '{"id": "a", "title": "Add", "description": "d", "acceptance_criteria": ["x \\u2028"], "services": null}',
+    '{"id": "a", "title": "Add", "acceptance_criteria": []}',
+    '["id", "text"]',
+    '"text"',
+    '{"id": "a", "text": "t"} trailing',
+    '{"id": "a", "text": "t",}',
+    "{'id': 'a'}",
+    "{",
+]
+
+
+@pytest.mark.parametrize("line", HOSTILE_LINES)
+def test_the_quick_library_reads_a_line_as_the_standard_one_does(line: str, monkeypatch: pytest.MonkeyPatch):
+    def read() -> object:
+        chunk = Chunk("f", "line", "json", [(1, line.encode("utf-8"))], 0)
+        try:
+            return ItemReader({}).items(chunk)
+        except ItemError as error:
+            return str(error)
+
+    quickly = read()
+    monkeypatch.setattr(sources, "quick_json", lambda: None)
+    assert read() == quickly
+
+
+def test_a_plain_line_is_read_by_the_quick_library_and_another_one_is_not():
+    assert {"id": "a", "text": "a: \u20ac"} == sources.decode_plainly('{"id": "a", "text": "a: \u20ac"}'.encode())
+    assert sources.decode_plainly(b'{"id": "a", "id": "b"}') is None
+    assert sources.decode_plainly(b"[1]") is None

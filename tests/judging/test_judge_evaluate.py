@@ -263,10 +263,17 @@ def test_of_a_stream_of_unknown_length_nothing_is_certain_before_its_end():
     assert 40 == run(stream(), judge).scored
 
 
-def test_missing_verdicts_say_nothing_about_the_judge():
-    judge = Scripted(lambda request, _: 4 if request.item_id == "i0" else (_ for _ in ()).throw(failing("missing")))
+def test_a_record_that_lacks_more_than_the_share_is_unreliable_and_is_read_to_its_end():
+    judge = Scripted(lambda request, _: 4 if request.item_id == "i9" else (_ for _ in ()).throw(failing("missing")))
+    judge.recorded = True
 
-    assert {"missing": 9} == run(items(10), judge).unscored_kinds
+    with pytest.raises(EvaluationUnreliableError, match=r"9 of 10 .*\(9 missing\), more than 20%.*--max-unscored 1\.0") as raised:
+        run(items(10), judge)
+
+    assert raised.value.evaluation is not None
+    assert [*(["missing"] * 9), 4.0] == scores(raised.value.evaluation)
+    assert {"missing": 9} == run(items(10), judge, max_unscored=1.0).unscored_kinds
+    assert {"missing": 9} == run(items(10), judge, max_unscored=0.9).unscored_kinds
 
 
 def test_a_rejected_key_ends_everything_at_once():

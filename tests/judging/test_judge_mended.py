@@ -81,7 +81,7 @@ def test_the_last_failure_is_one_that_counts_with_what_was_answered() -> None:
 
 def test_the_same_failure_is_logged_once_and_counted(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "jumar.judging.expensive"):
-        run(items(45), Told(kind="missing"))
+        run(items(45), Told(kind="missing"), max_unscored=1.0)
     assert ["jumar.judge_failed: i0: missing: no score of i0", "jumar.judge_failed: 44 more: missing"] == caplog.messages
 
 

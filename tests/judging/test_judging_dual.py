@@ -47,7 +47,7 @@ def pattern(number: int, phrase: str, **more: Any) -> dict[str, Any]:
 
 def test_only_what_both_scored_is_averaged_and_the_rest_is_counted(tmp_path: Path) -> None:
     judge = recorded(tmp_path, {"s0": 3, "s1": [4, 4, 5], "s3": 2})  # s2 is not on record
-    found = evaluate_dual([*stories(4)], judge=judge)
+    found = evaluate_dual([*stories(4)], judge=judge, max_unscored=0.25)
     assert (4, 3, 1) == (found["story_count"], found["scored"], found["unscored"])
     assert {"missing": 1} == found["expensive"]["unscored_kinds"]
     pairs = {one["story_id"]: one["gestalt"] for one in found["expensive"]["individual_scores"]}
@@ -61,7 +61,7 @@ def test_only_what_both_scored_is_averaged_and_the_rest_is_counted(tmp_path: Pat
 
 
 def test_nothing_in_common_is_no_gap_rather_than_zero(tmp_path: Path) -> None:
-    found = evaluate_dual(stories(2), judge=recorded(tmp_path, {"other": 3}))
+    found = evaluate_dual(stories(2), judge=recorded(tmp_path, {"other": 3}), max_unscored=1.0)
     assert (0, None, None, None) == (found["scored"], found["gap"], found["abs_gap_mean"], found["tracking"])
     assert ["nothing_in_common"] == found["health"]["gap_calculator"]["flags"]
 
@@ -153,6 +153,9 @@ def test_patterns_that_cannot_fire_are_an_illness_and_a_fresh_migration_is_none(
     assert (True, ["all_provisional"]) == ((found := check_patterns(fresh)).healthy, found.flags)
     mute = PatternSet.model_validate({"version": "2.0", "patterns": [pattern(1, "x", phrases=[])]})
     assert (False, ["cannot_fire"]) == ((found := check_patterns(mute)).healthy, found.flags)
+    step = pattern(1, "x", phrases=[], keywords=[]) | {"feature": "words", "at_least": 20.0}
+    steps = PatternSet.model_validate({"version": "2.0", "patterns": [step]})
+    assert (True, []) == ((found := check_patterns(steps)).healthy, found.flags)
     assert (False, ["no_patterns"]) == ((found := check_patterns(PatternSet(version="2.0", patterns=[]))).healthy, found.flags)
     assert (True, []) == ((found := check_patterns(None)).healthy, found.flags)
     assert (True, []) == ((found := check_gap_calculator([], asked=0)).healthy, found.flags)

@@ -9,7 +9,7 @@ import pytest
 from jumar.judging.gap import GapSummary, explain_gap, pair_results, summarise_gaps
 from jumar.judging.items.item import Item
 from jumar.judging.models import CheapModeResult, DualModeResult, ExpensiveModeResult, Unscored
-from jumar.judging.report import DualView, render_dashboard
+from jumar.judging.report.text import DualView, render_dashboard
 from jumar.judging.tracking import track
 
 

@@ -17,11 +17,13 @@ from scipy import stats
 from sklearn.metrics import cohen_kappa_score
 
 from jumar.judging.agreement import (
+    RankPairs,
     Ranks,
     agreement,
     bootstrap,
     folds_by_group,
     group_numbers,
+    kendall,
     quadratic_kappa,
     rank_correlation,
     resamples,
@@ -67,6 +69,9 @@ def test_ranks_of_a_resample_are_those_of_the_items_that_were_drawn(pair: tuple[
     expected = spearman(one[at], other[at])
     assert (found is None) == (expected is None)
     assert found is None or found == pytest.approx(expected, abs=1e-9)
+    by_pairs, by_library = RankPairs(one, other).kendall(drawn), kendall(one[at], other[at])
+    assert (by_pairs is None) == (by_library is None)
+    assert by_pairs is None or by_pairs == pytest.approx(by_library, abs=1e-9)
 
 
 def test_kappa_does_not_exist_where_both_say_one_thing() -> None:

@@ -133,7 +133,14 @@ def test_the_two_judges_of_an_evaluation_are_two_keys_of_one_file():
     lines = [{"id": str(n), "cheap": 1 + n % 5, "expensive": 1 + n % 4} for n in range(20)]
     Path("scores.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     found = call("agree", "scores.jsonl", "scores.jsonl", "--key", "cheap", "--key", "expensive", "--json").document
-    assert ["scores cheap", "scores expensive"] == [rater["name"] for rater in found["raters"]]
+    assert ["cheap", "expensive"] == [rater["name"] for rater in found["raters"]]
+
+
+def test_raters_who_order_alike_with_other_points_are_told_so():
+    paths = rows("a.jsonl", v=1, w=2, x=3, y=4, z=5), rows("b.jsonl", v=1, w=1.5, x=2, y=2.5, z=3)
+    done = call("agree", *paths)
+    assert "The raters rank items alike (Spearman 1.00) and give other points (alpha" in done.out
+    assert "<dt>bias: b less a</dt><dd>-1.00" in call("agree", *paths, "--format", "html").out
 
 
 def test_a_scale_is_mapped_to_one_to_five():

@@ -43,11 +43,30 @@ def said(found: list[PatternProposal]) -> dict[str, str]:
 
 def test_what_was_planted_is_proposed_first_with_its_sign() -> None:
     found = propose(planted())
-    assert {"time": "good", "hack": "bad"} == said(found[:2]), "of phrases on the same texts the shortest one"
-    statistic = next(one for one in found if one.pattern["phrases"] == ["time"]).provenance["statistic"]
+    assert {"saves time": "good", "quick hack": "bad"} == said(found[:2]), "of phrases on the same texts the one that says most"
+    statistic = next(one for one in found if one.pattern["phrases"] == ["saves time"]).provenance["statistic"]
     assert (40, 40, 0, 80) == tuple(statistic[name] for name in ("with_gap", "of_gap", "elsewhere", "of_others"))
     assert 120.0 == statistic["chi_square"], "of a perfect table of four it is the number of items"
     assert statistic["z"] > 3
+
+
+@pytest.mark.parametrize("level", [1.6, -1.6])
+@pytest.mark.parametrize("effect", [0.3, 1.0])
+def test_what_was_planted_is_proposed_where_every_item_is_off_to_one_side(level: float, effect: float) -> None:
+    """A wrong level is no matter of words: what sets items apart is how far they are from the middle of the gaps."""
+    off = [replace(one, expensive=3 + level + effect / 1.5 * (one.expensive - 3), cheap=3.0) for one in planted()]
+    assert all(one.is_large(0.5) for one in off)
+    found = propose(off)
+    assert {"saves time": "good", "quick hack": "bad"} == said(found[:2])
+    assert f"beyond the 1.60 that most are too {'low' if level > 0 else 'high'}," in found[0].rationale
+    assert propose(planted())[0].rationale.count("beyond") == 0
+
+
+def test_where_all_items_are_off_alike_the_judges_words_are_what_there_is() -> None:
+    alike = [replace(one, expensive=4.6, reasoning='It says "saves time".') for one in planted()]
+    assert {"judge_words"} == {str(one.provenance["by"]) for one in propose(alike)}
+    noisy = [replace(one, expensive=one.expensive + 3.0, noise=2.0) for one in planted()]
+    assert not any("beyond" in one.rationale for one in propose(noisy)), "what is within the judge's noise sets nothing apart"
 
 
 def test_a_gap_within_the_threshold_or_the_judges_noise_teaches_nothing() -> None:

@@ -178,6 +178,37 @@ def test_a_change_that_makes_things_worse_is_rolled_back_and_evaluated_again(mon
     assert first.checkpoint.tested == third.checkpoint.tested
 
 
+def test_a_rollback_rejects_what_was_committed_in_the_change_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first design's counters leave most proposals provisional: those have no part in a set."""
+    targets = targets_of(judged_items(40, 3))
+    for module in ("set_building", "step"):
+        monkeypatch.setattr(f"jumar.learning.{module}.cheap_scores", scored_by("harm"))
+    monkeypatch.setattr(
+        "jumar.learning.set_building._by_counters",
+        lambda proposals, _: tuple(
+            one.model_copy(update={"status": "validated"})
+            if one.status == "provisional" and "harm" in one.pattern["phrases"]
+            else one
+            for one in proposals
+        ),
+    )
+    script = Script({1: [proposal("harm"), proposal("waits")]})
+    found = material(targets, AdditiveBuilder(rubric="text"), script, profile="seed")
+    first = learn_once(begin(EMPTY, found), found, iteration=1, now=NOW)
+    assert first.metrics.regression_detected
+    told = {one["description"]: (one["action"], one["reason"]) for one in first.actions if "pattern_id" in one}
+    assert ("rejected_pattern", "the change that it was part of was rolled back") == told["says harm"]
+    assert "proposed_pattern" == told["says waits"][0]
+    assert "rolled back" not in told["says waits"][1]
+    assert {"waits": "provisional"} == {
+        candidate.phrases[0]: candidate.status for line in first.checkpoint.lines for candidate in line.candidates
+    }
+    second = learn_once(first.checkpoint, found, iteration=2, now=NOW)
+    assert {"harm": "rejected", "waits": "provisional"} == {
+        one.pattern["phrases"][0]: one.status for one in second.checkpoint.state.proposals
+    }
+
+
 def test_a_set_that_is_not_better_beyond_noise_is_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
     targets = targets_of(judged_items(40, 3))
     for module in ("set_building", "step"):

@@ -14,11 +14,21 @@ from commands import CONTROL, call
 from learn_items import GOOD, judged_items, write_items
 from report_samples import HOSTILE
 
+from jumar.core.rendering.plot import NARROW, WIDE, Frame
 from jumar.learning.report.course import Totals, best_text, converged_text, course_rows, lost_lines, stop_words
-from jumar.learning.report.plot import NARROW, WIDE, course_plot
+from jumar.learning.report.plot import course_plot
 from jumar.learning.report.reasons import features, phrases, set_text
 from jumar.learning.report.render import render_html, render_json, render_markdown
-from jumar.learning.report.verdict import checks, lead, next_steps, noise_text, paid_text, quality_text, verdict_lines
+from jumar.learning.report.verdict import (
+    checks,
+    figure_rows,
+    lead,
+    next_steps,
+    noise_text,
+    paid_text,
+    quality_text,
+    verdict_lines,
+)
 from jumar.learning.report.view import (
     DecisionGroup,
     Decisions,
@@ -79,7 +89,7 @@ def test_the_three_forms_say_the_same(report: LearningReport):
     mae = report.proof["statistics"]["figures"]["mae"]
     assert document["proof"]["statistics"]["figures"]["mae"] == mae
     for form in (page, text):
-        assert f"{mae:.2f} (" in form
+        assert f"{mae:.2f} [" in form
         assert "evaluation 1 of 3 planned" in form
         assert "differs from itself" in form
         for one in checks(report):
@@ -121,7 +131,7 @@ def test_rollbacks_and_recoveries_are_told_with_their_figures(report: LearningRe
         assert "<b>worse" not in form.replace("worse <b>", "<b>worse")
     plot = course_plot(told)
     assert plot is not None
-    assert "back" == plot.strips[0].dots[-1].kind
+    assert "back" == plot.panels[0].marks[-1].kind
 
 
 def test_features_come_with_their_steps_and_add_up(report: LearningReport):
@@ -142,17 +152,17 @@ def test_features_come_with_their_steps_and_add_up(report: LearningReport):
 
 @pytest.mark.parametrize("size", [WIDE, NARROW])
 @pytest.mark.parametrize("count", [1, 2, 300])
-def test_the_plot_stays_inside_of_its_frame(report: LearningReport, size: tuple[int, int, int], count: int):
+def test_the_plot_stays_inside_of_its_frame(report: LearningReport, size: Frame, count: int):
     logs = [
         {**report.logs[0], "metrics": {**report.logs[0]["metrics"], "iteration": number, "abs_gap": 0.4 + number % 7 / 10}}
         for number in range(1, count + 1)
     ]
     plot = course_plot(replace(report, logs=logs), size)
     assert plot is not None
-    for strip in plot.strips:
-        assert all(plot.left <= dot.x <= plot.right and strip.top <= dot.y <= strip.bottom for dot in strip.dots)
-        assert all(strip.top - 0.1 <= tick.at <= strip.bottom + 0.1 for tick in strip.ticks)
-    assert [one.best for one in plot.strips[0].dots].count(True) == 1
+    for panel in plot.panels:
+        assert all(size.left <= mark.x <= size.x_end and panel.top <= mark.y <= panel.bottom for mark in panel.marks)
+        assert all(panel.top - 0.1 <= tick.at <= panel.bottom + 0.1 for tick in panel.y_ticks)
+    assert [mark.chosen for mark in plot.panels[0].marks].count(True) == 1
 
 
 def test_before_there_is_a_verdict_the_report_says_how_to_go_on(report: LearningReport):
@@ -203,7 +213,9 @@ def test_the_report_of_the_loop_says_what_its_scores_are(output: Path):
 def test_too_few_sealed_groups_prove_nothing_and_that_is_said(report: LearningReport):
     assert report.proof is not None
     assert 20 > report.proof["statistics"]["groups"]
-    assert "too few to prove anything: 30 held-out items in 20 groups are the least" in " ".join(verdict_lines(report))
+    assert "48 held-out items in 16 groups are too few to prove anything: 30 in 20 are the least" in " ".join(
+        verdict_lines(report)
+    )
     assert "--heldout" in " ".join(next_steps(report))
 
 
@@ -279,20 +291,28 @@ def test_commits_of_next_to_nothing_are_counted_and_not_listed():
     assert ([], "1 of under 0.005 points each") == (tiny.names(), tiny.rest())
 
 
-def test_a_set_that_is_a_constant_says_first_that_nothing_was_learned(report: LearningReport):
+def test_a_set_that_only_orders_says_so_and_lists_no_points(report: LearningReport):
     flat = replace(report, sealed_scores=(4.0, 4.001))
-    assert "Nothing was learned." == lead(flat)
-    assert "the same score (from 4.00 to 4.00 on the held-out items)" in verdict_lines(flat)[0]
+    assert "Nothing was learned." != lead(flat)
+    assert "The set orders items, and no more" in verdict_lines(flat)[0]
+    assert "(on the held-out items from 4.0000 to 4.0010)" in verdict_lines(flat)[0]
     text = render_markdown(flat)
+    assert "enough to order items" in text
     assert "### Phrases" not in text
     assert "### Features" not in text
-    empty = replace(report, patterns=[], best=0)
+
+
+def test_an_empty_set_says_first_that_nothing_was_learned_and_what_it_gives(report: LearningReport):
+    empty = replace(report, patterns=[], calibration=None, best=0)
     assert "Nothing was learned." == lead(empty)
-    assert "those of the rubric that is built in" in verdict_lines(empty)[0]
+    assert "The set is empty: its scores are those of the built-in rubric." == verdict_lines(empty)[0]
     assert "★" in next(line for line in render_markdown(empty).splitlines() if "start" in line and line.startswith("|"))
     plot = course_plot(empty)
     assert plot is not None
-    assert plot.strips[0].dots[0].best
+    assert plot.panels[0].marks[0].chosen
+    constant = replace(empty, calibration={"base": 3.25, "fitted": {"calibration": "constant"}}, sealed_scores=(3.25, 3.25))
+    assert "The set is empty: it gives every item 3.25, the median of the judge's scores." == verdict_lines(constant)[0]
+    assert "no pattern has earned a place, and it gives every item 3.25" in render_markdown(constant)
     assert "Nothing was learned." != lead(report)
 
 
@@ -319,13 +339,12 @@ def test_how_a_run_ended_is_told_in_words_of_learning():
 
 def test_what_convergence_lacks_is_said(report: LearningReport):
     assert report.summary is not None
-    checks_of = {"converged": False, "checks": {"cheap_threshold": False, "gap_threshold": True}}
-    logs = [{**report.logs[-1], "convergence_check": checks_of}]
-    told = converged_text({**report.summary, "converged": False, "verdict": "not_proven"}, logs)
-    assert told.startswith("no: the items' cheap average is below 4.0")
-    assert "gap" not in told
-    assert told.endswith("the held-out items don't prove that it tracks")
-    assert converged_text({**report.summary, "converged": True}, logs).startswith("yes")
+    missing = [{"check": "gap_threshold", "says": "the gap is 0.70, 0.20 over its target of 0.5", "helps": "more judged items"}]
+    told = converged_text({**report.summary, "converged": False, "missing": missing})
+    assert "no: the gap is 0.70, 0.20 over its target of 0.5. What would help: more judged items" == told
+    older = {name: value for name, value in report.summary.items() if name != "missing"}
+    assert "no" == converged_text({**older, "converged": False})
+    assert converged_text({**report.summary, "converged": True}).startswith("yes")
 
 
 def test_the_judges_noise_rests_on_all_items_read_twice_and_says_only_what_the_figures_bear(report: LearningReport):
@@ -336,8 +355,14 @@ def test_the_judges_noise_rests_on_all_items_read_twice_and_says_only_what_the_f
     assert report.proof is not None
     mae = float(report.proof["statistics"]["figures"]["mae"])
     few = replace(report, noise={**report.noise, "mean": mae + 0.2, "items": 5, "sealed": 5})
-    assert "2 readings each of 5 items, 5 of them held out. So few items" in noise_text(few)
+    assert "2 readings each of 5 items, 5 of them held out." in noise_text(few)
+    assert "So few items say roughly how much that is" in noise_text(few)
     assert "much closer" not in noise_text(few)
+    assert f"the highest attainable Spearman is {report.noise['ceiling']['spearman']:.2f}" in noise_text(report)
+    shares = [row for row in figure_rows(report) if "share of the attainable" in row[0]]
+    assert [f"{report.noise['ceiling']['attained']:.0%}"] == [row[1] for row in shares]
+    unknown = replace(report, noise={**report.noise, "ceiling": None})
+    assert "attainable" not in noise_text(unknown) + str(figure_rows(unknown))
     refuted = replace(report, noise={**report.noise, "mean": mae + 0.2, "items": 200})
     assert "much closer" not in noise_text(refuted), "the set is closer than that"
     assert "much closer" in noise_text(replace(report, noise={**report.noise, "mean": mae - 0.01, "items": 200}))

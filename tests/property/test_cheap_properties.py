@@ -95,8 +95,7 @@ def test_averages_are_exact_however_the_items_are_cut(scores: list[float], cut: 
 
     def tally(part: list[float]) -> CheapTally:
         made = CheapTally()
-        for score in part:
-            made.add(CheapReading(Item("i", ""), score, 0.0, (), []))
+        made.add_all([CheapReading(Item("i", ""), score, 0.0, (), []) for score in part])
         return made
 
     whole, first = tally(scores), tally(scores[:cut])

@@ -87,7 +87,8 @@ def test_the_pooled_variance_is_that_of_the_slow_reference(views: tuple[Iteratio
     variance, degrees = noise.variance(first)
     assert total == pytest.approx(variance, abs=1e-12)
     if total > 1e-12:
-        assert max(1, math.floor(total**2 / sum(part**2 / behind for part, behind in parts) + 1e-6)) == degrees
+        exact = total**2 / sum(part**2 / behind for part, behind in parts)  # at a whole number the last bits decide
+        assert degrees in {max(1, math.floor(exact + 1e-6)), max(1, math.floor(exact - 1e-6))}
 
 
 @given(st.floats(0.5, 0.9999), st.integers(1, 200))

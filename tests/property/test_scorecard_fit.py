@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jumar.judging import CheapModeEvaluator, CheapModeResult, Item
-from jumar.judging.agreement import spearman
+from jumar.judging.agreement import group_numbers, spearman
 from jumar.judging.patterns import PatternSet, PatternV2
-from jumar.learning.scorecard.fit import ScorecardFit, fit_scorecard
-from jumar.learning.scorecard.pool import FitSettings
+from jumar.learning.scorecard.fit import ScorecardFit, fit_scorecard, is_related
+from jumar.learning.scorecard.pool import FitSettings, gather_candidates
 
 MADE = datetime(2026, 1, 1, tzinfo=UTC)
 WORDS = ["alpha", "beta", "gamma", "delta", "omega", "stone", "river", "cloud", "ember", "field", "the", "of", "and", "to"]
@@ -190,6 +190,25 @@ def test_shuffled_scores_are_not_ranked():
     print("ranks of shuffled scores:", [round(one, 2) for one in ranks])
     # constants of folds left out rank a little the wrong way round, so only the upper side says anything
     assert sum(ranks) / len(ranks) < 0.15
+
+
+def test_scores_that_go_with_nothing_are_told_from_scores_that_go_with_little():
+    found = {"little": 0, "nothing": 0}
+    for seed in range(40):
+        items, scores, groups = world(seed, 60, effect=0.5)
+        pool, numbers = gather_candidates(items, (), settings=QUICK, made=MADE), group_numbers(groups)
+        y = np.array(scores)
+        found["little"] += is_related(pool, y, numbers, seed=seed)
+        found["nothing"] += is_related(pool, np.random.default_rng(seed).permutation(y), numbers, seed=seed)
+    print("of 40:", found)
+    assert found["nothing"] <= 8  # chance may do a tenth: four, and seldom twice as many
+    assert found["little"] >= 35
+
+
+def test_from_a_few_groups_nothing_follows():
+    items, scores, _ = world(0)
+    pool = gather_candidates(items, (), settings=QUICK, made=MADE)
+    assert not is_related(pool, np.array(scores), np.arange(len(items)) % 4, seed=0)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import json
 import os
 import pickle
 import re
@@ -13,19 +12,20 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from jumar.core.text import escape
 from jumar.errors import ConfigError, ItemError, JumarError, UsageError
 from jumar.judging.cheap.evaluator import CheapModeEvaluator
+from jumar.judging.cheap.rows import row_lines
 from jumar.judging.component_health import CheapTally, check_patterns, every_component
 from jumar.judging.files import EvaluationFiles, check_per_item, claimed, item_row, refuse_learning
 from jumar.judging.gap import QUALITY_TARGET
 from jumar.judging.items.records import ItemReader, SeenIds
 from jumar.judging.items.sources import Chunk, read_chunks
-from jumar.judging.models import CheapModeResult, ComponentHealthStatus, Unscored
+from jumar.judging.models import ComponentHealthStatus, Unscored
 from jumar.judging.patterns.models import PatternSet, Scorecard
 from jumar.judging.rubric import StoryRubric, TextRubric, load_rubric
 
@@ -192,10 +192,8 @@ def evaluate_cheaply(request: CheapRequest, hear: Callable[[int, int], None] | N
     if first is None:
         raise ItemError(f"{request.items}: there are no items in it; give one JSON object a line")
     reader = ItemReader(request.fields, kind).begin(first)
-    details = request.per_item is not None or request.output is not None
-    task = _Task(
-        evaluator.patterns, None if request.rubric is None else evaluator.rubrics[0], reader, details, request.output is not None
-    )
+    rubric = None if request.rubric is None else evaluator.rubrics[0]
+    task = _Task(evaluator.patterns, rubric, reader, request.per_item is not None, request.output is not None)
     tally, seen = CheapTally(), SeenIds()
     few: list[ItemScore] = []
     with claimed(request.per_item), EvaluationFiles(request.per_item, request.output) as files:
@@ -203,7 +201,7 @@ def evaluate_cheaply(request: CheapRequest, hear: Callable[[int, int], None] | N
             for chunk, done in finished:
                 seen.add((item_id, chunk.where(number)) for item_id, (number, _) in zip(done.ids, chunk.records, strict=True))
                 tally.merge(done.tally)
-                files.add(done.rows)
+                files.add(done.lines, done.judged)
                 few += done.few if tally.items <= FEW else ()
                 if hear is not None:
                     hear(chunk.end, tally.items)
@@ -243,54 +241,37 @@ class _Task:
     patterns: PatternSet | None
     rubric: StoryRubric | TextRubric | None
     reader: ItemReader
-    details: bool
+    lines: bool
     stories: bool
 
 
 @dataclass(frozen=True, slots=True)
 class _Done:
-    """A chunk's figures, its ids in order, and for files ``(row of the item, result, item)`` as JSON each; ``few``: its items."""
+    """A chunk's figures, its ids in order; for files a line an item, and ``(result, item)`` as JSON each; ``few``: its items."""
 
     tally: CheapTally
     ids: list[str]
-    rows: list[tuple[str, str, str]]
+    lines: str
+    judged: list[tuple[str, str]]
     few: list[ItemScore]
 
 
 def _work(task: _Task, evaluator: CheapModeEvaluator, chunk: Chunk) -> _Done:
     items = task.reader.items(chunk)
+    readings = list(map(evaluator.read, items))
     tally = CheapTally()
-    rows: list[tuple[str, str, str]] = []
+    tally.add_all(readings)
     few: list[ItemScore] = []
-    for item in items:
-        reading = evaluator.read(item)
-        tally.add(reading)
-        if len(items) <= FEW:
-            few.append(ItemScore(item.id, None if isinstance(reading, Unscored) else reading.gestalt, item.text[:_BEGINNING]))
-        if task.details:
-            result = reading if isinstance(reading, Unscored) else evaluator.result(reading)
-            whole, judged = (result.model_dump_json(), item_row(item)) if task.stories else ("", "")
-            rows.append((_row(result), whole, judged))
-    return _Done(tally, [item.id for item in items], rows, few)
-
-
-def _row(result: CheapModeResult | Unscored) -> str:
-    """Return an item's line for ``--per-item``."""
-    scored = isinstance(result, CheapModeResult)
-    row: dict[str, Any] = {
-        "id": result.story_id,
-        "cheap": result.gestalt if scored else None,
-        "expensive": None,
-        "gap": None,
-        "reasons": result.reasons if scored else [],
-        "patterns_matched": result.patterns_matched if scored else [],
-        "patterns_missed": result.patterns_missed if scored else [],
-        "raw_score": result.raw_score if scored else None,
-        "contributions": [asdict(contribution) for contribution in result.contributions] if scored else [],
-        "sub_scores": result.sub_scores if scored else {},
-        "unscored": None if scored else {"kind": result.kind, "message": result.message},
-    }
-    return json.dumps(row, ensure_ascii=False, allow_nan=False)
+    if len(items) <= FEW:
+        few = [
+            ItemScore(item.id, None if isinstance(one, Unscored) else one.gestalt, item.text[:_BEGINNING])
+            for item, one in zip(items, readings, strict=True)
+        ]
+    judged: list[tuple[str, str]] = []
+    if task.stories:
+        results = (one if isinstance(one, Unscored) else evaluator.result(one) for one in readings)
+        judged = [(result.model_dump_json(), item_row(item)) for item, result in zip(items, results, strict=True)]
+    return _Done(tally, [item.id for item in items], row_lines(evaluator, readings) if task.lines else "", judged, few)
 
 
 def _done(

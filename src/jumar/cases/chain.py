@@ -246,6 +246,7 @@ def open_run(settings: ChainSettings, *, resume: bool, clock: Clock | None = Non
             roles=settings.roles,
             max_iters=settings.limits.max_iters,
             max_seconds=settings.limits.max_seconds,
+            max_file_bytes=settings.max_file_bytes,
         ),
         created_at=(clock or SystemClock()).now(),
         workdir=workdir,
@@ -301,15 +302,23 @@ def _check_judge(run: RunStore) -> None:
 
 def _check_loosened(run: RunReader, settings: ChainSettings) -> None:
     """Refuse limits that a step may have loosened before jumar was killed, until a person gives them."""
-    before = {"max_iters": run.plan.max_iters, "max_seconds": run.plan.max_seconds}
-    now = {"max_iters": settings.limits.max_iters, "max_seconds": settings.limits.max_seconds}
-    for name, limit in before.items():
-        least = now[name]
-        loosened = limit is not None and (least is None or least > limit)
+    plan, limits = run.plan, settings.limits
+    megabytes = None if plan.max_file_bytes is None else plan.max_file_bytes / 1_000_000
+    for name, before, now, by_option in (
+        ("max_iters", plan.max_iters, limits.max_iters, True),
+        ("max_seconds", plan.max_seconds, limits.max_seconds, True),
+        ("max_file_mb", megabytes, settings.max_file_bytes / 1_000_000, False),
+    ):
+        loosened = before is not None and (now is None or now > before)
         if loosened and name not in settings.confirmed and run.was_cut_off():
+            if by_option:
+                way_out = f"give --{name.replace('_', '-')} if it was you, or put it back"
+            else:
+                way_out = "put it back; a resume after that one may have more"
             raise ConfigError(
-                f"{name} was {limit} when run '{run.run_id}' was started and is {least or 'gone'} now, and jumar was killed "
-                f"while a step ran, which may have changed it: give --{name.replace('_', '-')} if it was you, or put it back"
+                f"{name} was {before:.10g} when run '{run.run_id}' was started and is "
+                f"{'gone' if now is None else f'{now:.10g}'} now, and jumar was killed while a step ran, which may have changed "
+                f"it: {way_out}"
             )
 
 

@@ -212,7 +212,8 @@ class IterationRunner:
         large = {role: size for role, size in large.items() if size > self.settings.max_file_bytes}
         for role in large:
             remove_any(targets[role])
-        written = {role: role_file(path, path.relative_to(directory).as_posix()) for role, path in targets.items()}
+        with as_write_error("read what the steps wrote in", directory):
+            written = {role: role_file(path, path.relative_to(directory).as_posix()) for role, path in targets.items()}
         there = {role: file for role, file in written.items() if file is not None}
         outcome: StepOutcome = "ok"
         detail = ""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import json
 import math
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from jumar.cases.ranking import thresholds_reached
 from jumar.cases.records import CaseLimits
 from jumar.core.codec import FORMAT, is_finite
+from jumar.core.files import read_bytes
 from jumar.core.leftovers import is_of_the_machine
 from jumar.core.text import escape
 from jumar.errors import ConfigError
@@ -104,11 +104,11 @@ def _document(path: Path) -> tuple[Any, str | None]:
     try:
         if path.stat().st_size > _LARGEST:
             return None, f"{name} is larger than {_LARGEST >> 20} MB"
-        content = path.read_bytes()
+        content = read_bytes(path, links=True)
     except OSError as error:
         if is_of_the_machine(error) and not path.is_symlink():  # /proc has files that refuse every reader
             raise
-        return None, f"{name} cannot be read: {os.strerror(error.errno or 0)}"
+        return None, f"{name} cannot be read: {error.strerror}"
     try:
         document = json.loads(content)
         return (None, f"{name} is nested too deeply") if _is_deep(document) else (document, None)

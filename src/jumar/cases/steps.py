@@ -20,7 +20,7 @@ from typing import Any, Final, cast
 
 from jumar.cases.judgement import BUILTINS
 from jumar.cases.settings import ChainSettings, DryRun
-from jumar.core.files import as_write_error
+from jumar.core.files import as_write_error, read_bytes
 from jumar.core.text import escape, once
 from jumar.errors import ConfigError
 from jumar.model.ordering import is_finite, shown
@@ -172,7 +172,7 @@ def dry_run_of(scores: Sequence[Mapping[str, Any]] | str | os.PathLike[str] | No
 def _read_scores(path: Path) -> Mapping[int | None, tuple[Mapping[str, Any], ...]]:
     name = escape(os.fspath(path))
     try:
-        data: object = json.loads(path.read_bytes(), object_pairs_hook=once)
+        data: object = json.loads(read_bytes(path, links=True), object_pairs_hook=once)
     except OSError as error:
         raise ConfigError(f"{name}: cannot be read: {os.strerror(error.errno or 0)}") from None
     except (ValueError, RecursionError) as error:
@@ -255,7 +255,7 @@ def _entities(context: CaseStepContext, row: Mapping[str, Any]) -> list[str]:
 def _graph(_role: str, context: CaseStepContext, row: Mapping[str, Any]) -> bytes:
     before = context.inputs.get("ckg")
     try:
-        entities: list[Any] = json.loads(before.read_bytes())["entities"] if before is not None else []
+        entities: list[Any] = json.loads(read_bytes(before))["entities"] if before is not None else []
     except (ValueError, KeyError, TypeError):
         entities = []
     added = [{"id": name, "type": "Synthetic", "label": name} for name in _entities(context, row)]
@@ -270,7 +270,7 @@ def _diff(_role: str, context: CaseStepContext, row: Mapping[str, Any]) -> bytes
 def _database(_role: str, context: CaseStepContext, _row: Mapping[str, Any]) -> bytes:
     """Return the database with one more row; what is there and is none that SQLite can open in memory is handed on as it is."""
     before = context.inputs.get("fix_db")
-    content = b"" if before is None else before.read_bytes()
+    content = b"" if before is None else read_bytes(before)
     # in memory, so that a disk that refuses is an OSError of one write of ours, and not something of SQLite's
     with contextlib.suppress(sqlite3.DatabaseError), closing(sqlite3.connect(":memory:")) as connection:
         if content:

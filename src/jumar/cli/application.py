@@ -149,7 +149,7 @@ def run_application(arguments: list[str]) -> int:
         return 128 + signal.SIGPIPE
     except OSError as error:
         where = f": {os.fsdecode(error.filename)}" if isinstance(error.filename, str | bytes) else ""
-        message = f"{os.strerror(error.errno) if error.errno else error}{where}"
+        message = f"{error.strerror or error}{where}"
         return _fail(message, StoreWriteError.exit_code, type(error).__name__, wants_json=wants_json)
     except MemoryError:
         raise  # the program itself has the words for it

@@ -13,6 +13,7 @@ COMMANDS: Commands = {
     "apply": ("jumar.cli.loop.apply:apply_command", "Put the selected iteration into the working directory, or take it back."),
     "cleanup": ("jumar.cli.loop.cleanup:cleanup_command", "Delete snapshots that are no longer needed; records stay."),
     "completion": ("jumar.cli.completion:completion_command", "Print the completion script for a shell."),
+    "dashboard": ("jumar.cli.dashboard:dashboard_command", "Look at all runs as a local page; choose, apply and undo."),
     "demo": ("jumar.cli.demo:demo_command", "Watch a real loop condense a text, offline, in seconds."),
     "diff": ("jumar.cli.loop.diff:diff_command", "Compare the artifacts of two iterations."),
     "doctor": ("jumar.cli.doctor:doctor_command", "Check this machine and configuration before a run."),

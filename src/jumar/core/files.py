@@ -436,23 +436,42 @@ def check_names(paths: Iterable[str]) -> None:
             raise ArtifactError(f"the path {path!r} would leave its directory")
 
 
-def read_bytes(path: str) -> bytes:
+def read_bytes(path: str | os.PathLike[str], *, links: bool = False) -> bytes:
     """Return a regular file's content; errors are ``OSError``. Faster than ``Path.read_bytes`` for ten thousand small files.
 
-    What else lies there is no file of ours, and may never come to an end: a link, a FIFO, a device, a file that is larger than
-    :data:`LARGEST`, which a hole makes out of nothing.
+    What else lies there is no file of ours, and may never come to an end: a link (unless ``links`` are a person's to make), a
+    FIFO, a device, a file that is larger than :data:`LARGEST`, which a hole makes out of nothing.
     """
-    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    fd = os.open(path, os.O_RDONLY | (0 if links else os.O_NOFOLLOW) | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        there = os.fstat(fd)
-        if not stat.S_ISREG(there.st_mode):
-            raise OSError(errno.EINVAL, "it is no regular file")
-        if there.st_size > LARGEST:
-            raise OSError(errno.EINVAL, f"it has {there.st_size:,} bytes, more than a file of jumar's can have")
+        size = _size_of_regular(fd, path)
+        if size > LARGEST:
+            raise OSError(errno.EINVAL, f"it has {size:,} bytes, more than a file of jumar's can have", os.fspath(path))
         chunk = os.read(fd, _SMALL)
         return chunk if len(chunk) < _SMALL else b"".join([chunk, *read_chunks(fd)])
     finally:
         os.close(fd)
+
+
+def read_from(path: str | os.PathLike[str], begin: int) -> bytes:
+    """Return what a regular file holds from ``begin`` on, from its end where that is negative; errors as :func:`read_bytes`."""
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        size = _size_of_regular(fd, path)
+        place = begin if begin >= 0 else max(0, size + begin)
+        if size - place > LARGEST:
+            raise OSError(errno.EINVAL, f"it has {size:,} bytes, more than a file of jumar's can have", os.fspath(path))
+        os.lseek(fd, place, os.SEEK_SET)
+        return b"".join(read_chunks(fd))
+    finally:
+        os.close(fd)
+
+
+def _size_of_regular(fd: int, path: str | os.PathLike[str]) -> int:
+    status = os.fstat(fd)
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "it is no regular file", os.fspath(path))
+    return status.st_size
 
 
 def read_store_file(path: str | Path) -> bytes:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -73,7 +74,7 @@ def check_cheap_evaluator(results: Iterable[CheapModeResult | Unscored], *, patt
         count=len(scores),
         score_range=(min(scores), max(scores)) if scores else None,
         variance=statistics.variance(scores) if len(scores) > 1 else 0.0,
-        any_reason=any(result.reasons for result in scored),
+        any_reason=any(result.reasons or result.patterns_matched for result in scored),
         any_pattern=any(result.patterns_matched for result in scored),
         patterns=patterns,
     )
@@ -91,7 +92,7 @@ def cheap_health(
     """Return the health from figures over the scored items; ``count`` is their number, ``variance`` that of a sample.
 
     Flags: ``no_scores`` (nothing was scored), ``all_same_score`` (two items or more), ``scores_out_of_range``,
-    ``zero_patterns_matched`` (no item has a reason, or there were patterns and none fired on any item). Healthy means no flag.
+    ``zero_patterns_matched`` (no item has a reason or a pattern, or there were patterns and none fired). Healthy means no flag.
     Details: ``score_range``, ``[lowest, highest]`` or None, and ``variance``.
     """
     lowest, highest = score_range or (1.0, 5.0)
@@ -120,9 +121,8 @@ def check_patterns(patterns: PatternSet | None) -> ComponentHealthStatus:
     """Return whether the patterns are of use.
 
     Flags: ``no_patterns`` (a file that has none; healthy when no file was asked for), ``cannot_fire`` (patterns without phrase,
-    expression or
-    keyword), ``all_provisional`` (none takes part in a score: right after a migration that is as it should be, so it is no
-    illness).
+    expression, keyword or measured feature), ``all_provisional`` (none takes part in a score: right after a migration that is as
+    it should be, so it is no illness).
     """
     if patterns is None:
         return ComponentHealthStatus(healthy=True, details={"patterns": 0})
@@ -130,7 +130,11 @@ def check_patterns(patterns: PatternSet | None) -> ComponentHealthStatus:
         status: sum(pattern.status == status for pattern in patterns.patterns)
         for status in ("active", "provisional", "rejected", "pruned")
     }
-    mute = [pattern.id for pattern in patterns.patterns if not (pattern.phrases or pattern.regex or pattern.keywords)]
+    mute = [
+        pattern.id
+        for pattern in patterns.patterns
+        if not (pattern.phrases or pattern.regex or pattern.keywords or pattern.feature)
+    ]
     noticed = {
         "no_patterns": not patterns.patterns,
         "cannot_fire": bool(mute),
@@ -203,28 +207,26 @@ class CheapTally:
     held: Counter[int] = field(default_factory=Counter[int])
     unscored: Counter[str] = field(default_factory=Counter[str])
 
-    def add(self, reading: CheapReading | Unscored) -> None:
-        """Count one item."""
-        self.items += 1
-        if isinstance(reading, Unscored):
-            self.unscored[reading.kind] += 1
+    def add_all(self, readings: Sequence[CheapReading | Unscored]) -> None:
+        """Count items."""
+        scored = [reading for reading in readings if not isinstance(reading, Unscored)]
+        self.items += len(readings)
+        self.scored += len(scored)
+        self.unscored.update(reading.kind for reading in readings if isinstance(reading, Unscored))
+        if not scored:
             return
-        gestalt = reading.gestalt
-        whole = int(gestalt * _UNIT)
-        self.scored += 1
-        self.total += whole
-        self.squares += whole * whole
-        self.lowest = min(self.lowest, gestalt)
-        self.highest = max(self.highest, gestalt)
-        self.bins[min(_BINS - 1, int((gestalt - 1.0) / BIN_WIDTH))] += 1
-        for reason in reading.reasons:
-            self.reasons[reason] += 1
-        if reading.fired:
-            self.with_pattern += 1
-            for index in reading.fired:
-                self.fired[index] += 1
-            if reading.withheld:
-                self.held.update(reading.fired)
+        scores = [reading.gestalt for reading in scored]
+        wholes = [int(score * _UNIT) for score in scores]
+        self.total += sum(wholes)
+        self.squares += sum([whole * whole for whole in wholes])
+        self.lowest = min(self.lowest, *scores)
+        self.highest = max(self.highest, *scores)
+        for score in scores:
+            self.bins[min(_BINS - 1, int((score - 1.0) / BIN_WIDTH))] += 1
+        self.reasons.update(itertools.chain.from_iterable(reading.reasons for reading in scored))
+        self.with_pattern += sum(1 for reading in scored if reading.fired)
+        self.fired.update(itertools.chain.from_iterable(reading.fired for reading in scored))
+        self.held.update(itertools.chain.from_iterable(reading.fired for reading in scored if reading.withheld))
 
     def merge(self, other: CheapTally) -> None:
         """Add what another one counted."""
@@ -263,7 +265,7 @@ class CheapTally:
             count=self.scored,
             score_range=(self.lowest, self.highest) if self.scored else None,
             variance=self.variance,
-            any_reason=self.with_pattern > 0 if scorecard else bool(self.reasons),
+            any_reason=self.with_pattern > 0 or (not scorecard and bool(self.reasons)),
             any_pattern=self.with_pattern > 0,
             patterns=patterns,
         )

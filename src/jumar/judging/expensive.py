@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from jumar.core import __version__
-from jumar.core.files import as_write_error, replace_file
+from jumar.core.files import as_write_error, read_bytes, replace_file
 from jumar.core.text import escape, json_rows, json_text
 from jumar.errors import EvaluationUnreliableError, ItemError
 from jumar.judging.asking.cache import reply_cache
@@ -46,7 +46,7 @@ from jumar.judging.items.item import Item, digest_of, item_digest
 from jumar.judging.items.records import read_items
 from jumar.judging.judges import make_judge
 from jumar.judging.models import CheapModeResult, ExpensiveModeResult, IterationLog, IterationMetrics, Unscored
-from jumar.judging.report import DualView, render_dashboard, render_gap_report
+from jumar.judging.report.text import DualView, render_dashboard, render_gap_report
 from jumar.judging.rubric import JudgeRubric, kind_of_items, load_rubric, rubric_of
 from jumar.model.protocols import Judge
 
@@ -211,7 +211,7 @@ def _history(output: Path, number: int) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for one in range(1, number):
         try:
-            known = json.loads((output / f"iteration_{one}" / "iteration_log.json").read_text("utf-8"))
+            known = json.loads(read_bytes(output / f"iteration_{one}" / "iteration_log.json"))
             found.append(IterationMetrics.model_validate(known["metrics"]).model_dump(mode="json"))
         except (OSError, ValueError, KeyError, TypeError):
             continue

@@ -200,18 +200,16 @@ class EvaluationFiles:
                 self._begin(self._temporary, "cheap_eval.json", '{"mode": "cheap", "individual_scores": [')
         return self
 
-    def add(self, rows: Sequence[tuple[str, str, str]]) -> None:
-        """Write the rows of further items: for ``--per-item``, their results, and they themselves."""
-        if not rows:
-            return
+    def add(self, lines: str, judged: Sequence[tuple[str, str]]) -> None:
+        """Write the rows of further items: the lines for ``--per-item``, their results and they themselves for the folder."""
         with as_write_error("write", self._per_item or self._output or Path()):
             if self._lines is not None:
-                self._lines.writelines(f"{row}\n" for row, _, _ in rows)
-            if self._arrays:
+                self._lines.write(lines)
+            if self._arrays and judged:
                 between = ",\n" if self._count else "\n"
-                self._arrays["cheap_eval.json"].write(between + ",\n".join(result for _, result, _ in rows))
-                self._arrays["stories.json"].write(between + ",\n".join(item for _, _, item in rows))
-        self._count += len(rows)
+                self._arrays["cheap_eval.json"].write(between + ",\n".join(result for result, _ in judged))
+                self._arrays["stories.json"].write(between + ",\n".join(item for _, item in judged))
+        self._count += len(judged)
 
     def finish(self, document: Mapping[str, Any], items: Path, patterns: Path | None) -> None:
         """Close what was collected with the figures over all of it, and give it its names."""

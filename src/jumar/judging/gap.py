@@ -7,8 +7,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from statistics import fmean, variance
-from typing import Any, Final, Literal
+from statistics import fmean
+from typing import Any, Final, Literal, NamedTuple
 
 from jumar.core.record import Record
 from jumar.judging.items.item import Item
@@ -258,8 +258,43 @@ def supported_phrases(
     for result in results:
         for phrase in matcher.fired_ids(items[result.story_id].text):
             having.setdefault(phrase, []).append(result)
-    found = (_support(phrase, having.get(phrase, []), results, items) for phrase in wanted)
-    return {one.phrase: one for one in found if one is not None}
+    middle = fmean(one.expensive.gestalt for one in results) if results else 0.0
+    offsets = {one.story_id: one.expensive.gestalt - middle for one in results}
+    whole = _Sums.of(list(offsets.values()))
+    found: dict[str, PhraseSupport] = {}
+    for phrase, among in having.items():
+        own = _Sums.of([offsets[one.story_id] for one in among])
+        groups = {items[one.story_id].group or one.story_id for one in among}
+        if own.items < FEWEST_ITEMS or len(groups) < FEWEST_GROUPS or whole.items - own.items < FEWEST_ITEMS:
+            continue
+        support = _support(phrase, own, whole, middle, groups=len(groups), gap=fmean(one.gap for one in among))
+        if support is not None:
+            found[phrase] = support
+    return {phrase: found[phrase] for phrase in wanted if phrase in found}
+
+
+class _Sums(NamedTuple):
+    """Of scores that are counted from the mean of all, so that the difference of two sums keeps its digits."""
+
+    items: int
+    total: float
+    squares: float
+
+    @classmethod
+    def of(cls, scores: Sequence[float]) -> _Sums:
+        return cls(len(scores), math.fsum(scores), math.fsum(one * one for one in scores))
+
+    def without(self, part: _Sums) -> _Sums:
+        return _Sums(self.items - part.items, self.total - part.total, self.squares - part.squares)
+
+    @property
+    def mean(self) -> float:
+        return self.total / self.items
+
+    @property
+    def error(self) -> float:
+        """The squared standard error of the mean."""
+        return max(0.0, self.squares - self.total * self.mean) / (self.items - 1) / self.items
 
 
 def _pattern(phrase: str) -> PatternV2:
@@ -268,28 +303,20 @@ def _pattern(phrase: str) -> PatternV2:
     )
 
 
-def _support(
-    phrase: str, having: Sequence[DualModeResult], results: Sequence[DualModeResult], items: Mapping[str, Item]
-) -> PhraseSupport | None:
-    ids = {one.story_id for one in having}
-    groups = {items[name].group or name for name in ids}
-    if len(ids) < FEWEST_ITEMS or len(groups) < FEWEST_GROUPS or len(results) - len(ids) < FEWEST_ITEMS:
-        return None
-    own = [one.expensive.gestalt for one in having]
-    others = [result.expensive.gestalt for result in results if result.story_id not in ids]
-    gap, apart = fmean(one.gap for one in having), fmean(own) - fmean(others)
-    error = math.sqrt(variance(own) / len(own) + variance(others) / len(others))
+def _support(phrase: str, own: _Sums, whole: _Sums, middle: float, *, groups: int, gap: float) -> PhraseSupport | None:
+    others = whole.without(own)
+    apart, error = own.mean - others.mean, math.sqrt(own.error + others.error)
     errors = math.inf if error == 0 else abs(apart) / error
     if apart * gap <= 0 or abs(gap) <= _OFF or errors < _ERRORS:
         return None
     return PhraseSupport(
         phrase=phrase,
         kind="good" if apart > 0 else "bad",
-        items=len(own),
-        groups=len(groups),
-        others=len(others),
-        with_it=fmean(own),
-        without_it=fmean(others),
+        items=own.items,
+        groups=groups,
+        others=others.items,
+        with_it=middle + own.mean,
+        without_it=middle + others.mean,
         gap=gap,
         errors=errors,
     )

@@ -18,6 +18,7 @@ from typing import Annotated, Any, Final, Literal, cast
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
+from jumar.core.files import read_bytes
 from jumar.core.text import escape, once
 from jumar.errors import FormatTooNewError, NotFoundError, StoreDamagedError
 from jumar.judging.items.item import canonical, digest_of
@@ -199,7 +200,7 @@ def parse_proof(data: str | bytes, where: str = "the proof") -> Proof:
 def read_proof(path: Path) -> Proof:
     """Return the proof of a file. Errors: :class:`jumar.errors.NotFoundError`, and those of :func:`parse_proof`."""
     try:
-        data = path.read_bytes()
+        data = read_bytes(path, links=True)
     except OSError as error:
         raise NotFoundError(
             f"{escape(str(path))} cannot be read ({error.strerror}); `jumar prove OUT` writes OUT/proof.json"

@@ -14,9 +14,11 @@ import numpy as np
 
 from jumar.judging.agreement import (
     HALF,
+    PAIRS_UP_TO,
     Agreement,
     Interval,
     Numbers,
+    RankPairs,
     Ranks,
     Scores,
     agreement,
@@ -174,6 +176,7 @@ class _Compared:
         self._bias, self._error = guess - truth, np.abs(guess - truth)
         self._gains = {f"gain_{name}": np.abs(scores - truth) - self._error for name, scores in predicted.items()}
         self._ranks = [Ranks(scores) for scores in (truth, guess, predicted["length_only"])]
+        self._pairs = RankPairs(truth, guess) if truth.size <= PAIRS_UP_TO else None
 
     def figures(self, at: Numbers) -> dict[str, float | None]:
         """Return every figure that gets an interval, of the items at ``at``; of very many, not the ranks: theirs is hair-thin."""
@@ -191,7 +194,7 @@ class _Compared:
         own, by_length = rank_correlation(judge, cheap, drawn), rank_correlation(judge, length, drawn)
         figures["lead_over_length"] = None if own is None else own - (by_length or 0.0)
         figures["spearman"] = own
-        figures["kendall"] = kendall(self._truth[at], self._guess[at])
+        figures["kendall"] = self._pairs.kendall(drawn) if self._pairs else kendall(self._truth[at], self._guess[at])
         figures["quadratic_kappa"] = quadratic_kappa(self._truth[at], self._guess[at])
         return figures
 

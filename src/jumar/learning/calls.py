@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from jumar.judging.auto.results import AutoEvaluation
     from jumar.judging.proofs import Proof
     from jumar.learning.proof.make import Verification
+    from jumar.learning.proposals import ProposerName
     from jumar.learning.run.prove import Proving
-    from jumar.learning.run.request import LearnResult, ProposerName
+    from jumar.learning.run.request import LearnResult
 
 AnyPath = str | PathLike[str]
 
@@ -37,6 +38,7 @@ class Asking(TypedDict, total=False):
     timeout: float
     max_retries: int
     backoff_base: float
+    max_unscored: float
     judge_scale: tuple[float, float] | None
     max_tokens: int
     reasons: bool

@@ -145,7 +145,8 @@ def recalibrate_weights(state: LearnState, means: RecoveryMeans) -> Applied:
 
 def deduplicate_patterns(state: LearnState, means: RecoveryMeans) -> Applied:
     """Merge patterns that say the same, by words and by the texts on which they fire."""
-    found = merge_patterns(state.patterns.patterns, means.texts)
+    scores = means.scores if len(means.scores) == len(means.texts) else None
+    found = merge_patterns(state.patterns.patterns, means.texts, scores=scores)
     if not found.merges:
         return _nothing(state, "no two patterns say the same")
     first = found.merges[0]

@@ -143,8 +143,13 @@ def rebuild_sets(
         candidates = [one for one in _own_candidates(checkpoint.state, material.profile) if one.id not in without]
         made = material.builder.build(material.targets, checkpoint.state.patterns, candidates, learning_rate=rate)
         patterns, own, report = made.patterns, made.predictions, made.report
+    patterns = _dated(patterns, checkpoint.state.iteration, material)
     state = replace(checkpoint.state, patterns=patterns, proposals=_decided(checkpoint.state, patterns, material))
     return replace(checkpoint, state=state, lines=tuple(lines), own=own, tested=tested), report
+
+
+def _dated(patterns: PatternSet, iteration: int, material: Material) -> PatternSet:
+    return patterns.model_copy(update={"last_updated": material.made, "iteration_learned": iteration})
 
 
 def _own_candidates(state: LearnState, profile: Profile) -> list[PatternV2]:
@@ -214,6 +219,7 @@ def final_set(checkpoint: Checkpoint, material: Material) -> PatternSet:
         candidates = _own_candidates(checkpoint.state, material.profile)
         rate = checkpoint.state.parameters.learning_rate
         made = material.builder.build(material.targets, made, candidates, learning_rate=rate).patterns
+        made = _dated(made, checkpoint.state.iteration, material)
     patterns = count_firing(made, material).model_copy(
         update={"calibration_history": checkpoint.state.patterns.calibration_history}
     )

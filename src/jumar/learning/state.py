@@ -21,7 +21,7 @@ from typing import Any, Final, Self, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from jumar.core.files import replace_file
+from jumar.core.files import read_bytes, replace_file
 from jumar.core.text import escape, json_rows
 from jumar.errors import FormatTooNewError, StoreDamagedError
 from jumar.judging.items.item import patterns_digest
@@ -283,21 +283,33 @@ def write_checkpoint(checkpoint: Checkpoint, directory: Path) -> None:
 
 def read_checkpoint(directory: Path) -> Checkpoint:
     """Return what :func:`write_checkpoint` wrote. Errors: :class:`jumar.errors.StoreDamagedError` that names the file."""
-    state = LearnState.from_json(_read_object(directory / STATE), str(directory / STATE))
-    ledger = ProposalLedger.from_json(_read_object(directory / LEDGER), str(directory / LEDGER))
-    path = directory / PREDICTIONS
-    found = _read_object(path)
+    return _checkpoint(str(directory), *(_read(directory / name) for name in (STATE, LEDGER, PREDICTIONS)))
+
+
+@functools.lru_cache(maxsize=2)  # the check and both scorers of an iteration read what it wrote, and so does the next one
+def _checkpoint(directory: str, state: bytes, ledger: bytes, predictions: bytes) -> Checkpoint:
+    path = Path(directory)
+    parts = {
+        "state": LearnState.from_json(_object(state, path / STATE), str(path / STATE)),
+        "ledger": ProposalLedger.from_json(_object(ledger, path / LEDGER), str(path / LEDGER)),
+    }
+    found = _object(predictions, path / PREDICTIONS)
     try:
-        return _load(Checkpoint, {**found, "state": state, "ledger": ledger})
+        return _load(Checkpoint, {**found, **parts})
     except ValueError as error:
-        raise StoreDamagedError(f"{escape(str(path))} is damaged: {escape(str(error))[:100]}") from None
+        raise StoreDamagedError(f"{escape(str(path / PREDICTIONS))} is damaged: {escape(str(error))[:100]}") from None
 
 
-def _read_object(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> bytes:
     try:
-        found = json.loads(path.read_bytes())
+        return read_bytes(path)
     except FileNotFoundError:
         raise StoreDamagedError(f"{escape(str(path))} is gone; run `jumar learn` again with --output of another folder") from None
+
+
+def _object(data: bytes, path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(data)
     except ValueError as error:
         raise StoreDamagedError(f"{escape(str(path))} is damaged: {escape(str(error))[:100]}") from None
     if not isinstance(found, dict):

@@ -14,6 +14,7 @@ from jumar.judging.history import FEWEST_ITERATIONS, check_convergence, detect_d
 from jumar.judging.models import IterationMetrics
 from jumar.judging.patterns.models import PatternProposal, PatternSet, PatternV2
 from jumar.judging.patterns.proposed import as_pattern
+from jumar.learning.convergence import missing_checks
 from jumar.learning.material import Material, Profile, Target
 from jumar.learning.proof.evidence import ProofEvidence, compare_with_judge
 from jumar.learning.proof.probes import ProbeReport
@@ -35,12 +36,14 @@ def gap_of(checkpoint: Checkpoint, material: Material) -> float:
 class ChangeOutcome:
     """What stays of a change: the change, or what was before it. ``entries`` are for the log.
 
-    ``set_aside``: it was no worse, and not better beyond noise either, so that what was before it stays.
+    ``set_aside``: it was no worse, and not better beyond noise either, so that what was before it stays. ``undone`` are the ids
+    of what was committed in a change that does not stay.
     """
 
     checkpoint: Checkpoint
     regression: Regression
     set_aside: bool = False
+    undone: frozenset[str] = frozenset()
     entries: tuple[Entry, ...] = ()
 
 
@@ -48,7 +51,7 @@ def check_or_roll_back(before: Checkpoint, after: Checkpoint, material: Material
     """Return ``after``, or what was before it where the change is a regression: rolled back, and evaluated again.
 
     Where sets are fitted, the first fit is where learning begins, and a later set has to be better beyond noise, unless there are
-    more items than before. The proposals of a change that does not stay are rejected, and are on record with their tests.
+    more items than before. What a change that does not stay has committed is rejected, and is on record with its tests.
     """
     found = check_change(_scored(before, material), _scored(after, material), profile=material.profile, seed=material.seed)
     if material.fits and not before.state.iteration:
@@ -56,7 +59,9 @@ def check_or_roll_back(before: Checkpoint, after: Checkpoint, material: Material
     if not found.regression or found.condition is None:
         if not material.fits or material.growing or found.improved:
             return ChangeOutcome(checkpoint=after, regression=found)
-        return ChangeOutcome(checkpoint=_before(before, after), regression=found, set_aside=True)
+        return ChangeOutcome(
+            checkpoint=_before(before, after), regression=found, set_aside=True, undone=_committed(before, after)
+        )
     back = _before(before, after)
     again = _scored_anew(back, material)
     condition = found.condition
@@ -71,7 +76,12 @@ def check_or_roll_back(before: Checkpoint, after: Checkpoint, material: Material
         "after": gap_of(after, material),
         "confirmed": gap_of(again, material),
     }
-    return ChangeOutcome(checkpoint=again, regression=found, entries=(entry,))
+    return ChangeOutcome(checkpoint=again, regression=found, entries=(entry,), undone=_committed(before, after))
+
+
+def _committed(before: Checkpoint, after: Checkpoint) -> frozenset[str]:
+    was = _statuses(before)
+    return frozenset(name for name, status in _statuses(after).items() if status == "validated" != was.get(name))
 
 
 def _scored_anew(checkpoint: Checkpoint, material: Material) -> Checkpoint:
@@ -92,12 +102,27 @@ def _scored(checkpoint: Checkpoint, material: Material) -> list[Scored]:
 
 
 def _before(before: Checkpoint, after: Checkpoint) -> Checkpoint:
-    """Return what was before a change, with the change's proposals as rejected."""
+    """Return what was before a change, with what was committed in it as rejected: what is provisional was no part of it."""
     there = {as_pattern(proposal).id: proposal for proposal in before.state.proposals}
-    proposals = tuple(there.get(as_pattern(proposal).id) or _rejected(proposal) for proposal in after.state.proposals)
-    lines = tuple(replace(old, tried=new.tried) for old, new in zip(before.lines, after.lines, strict=True))
+    proposals = tuple(_undone(proposal, there.get(as_pattern(proposal).id)) for proposal in after.state.proposals)
+    lines = tuple(
+        replace(old, tried=new.tried, candidates=(*old.candidates, *_waiting(old, new)))
+        for old, new in zip(before.lines, after.lines, strict=True)
+    )
     state = replace(before.state, iteration=after.state.iteration, proposals=proposals)
     return replace(before, state=state, ledger=after.ledger, lines=lines)
+
+
+def _undone(proposal: PatternProposal, before: PatternProposal | None) -> PatternProposal:
+    if proposal.status == "provisional":
+        return proposal
+    return _rejected(proposal) if before is None or before.status == "provisional" else before
+
+
+def _waiting(old: Line, new: Line) -> list[PatternV2]:
+    """Return the candidates of a change that took no part in it: those that are provisional."""
+    known = {candidate.id for candidate in old.candidates}
+    return [candidate for candidate in new.candidates if candidate.status == "provisional" and candidate.id not in known]
 
 
 def _rejected(proposal: PatternProposal) -> PatternProposal:
@@ -213,9 +238,9 @@ class IterationOutcome:
     def plan(self) -> dict[str, Any]:
         """What the next iteration is for; ``focus`` in words."""
         if self.checkpoint.stopped:
-            return {"focus": "none", "proposed_patterns": 0, "why": self.checkpoint.stopped}
+            return {"focus": "none", "why": self.checkpoint.stopped}
         large = sum(abs(one.score - score) > GAP_TARGET for one, score in self.pairs)
-        return {"focus": f"{large:,} of {len(self.pairs):,} test items with a gap over {GAP_TARGET}", "proposed_patterns": None}
+        return {"focus": f"{large:,} of {len(self.pairs):,} test items with a gap over {GAP_TARGET}"}
 
 
 def begin(patterns: PatternSet, material: Material) -> Checkpoint:
@@ -254,8 +279,11 @@ def learn_once(checkpoint: Checkpoint, material: Material, *, iteration: int, no
     asked = checkpoint.state.iteration > 0 or not material.fits
     spent = asked and not proposed.own and not material.growing
     convergence, probes = converged(history, after, material, spent=spent)
-    if probes is not None:
-        convergence["probes"] = probes.to_json()
+    convergence |= {} if probes is None else {"probes": probes.to_json()}
+    missing = missing_checks(
+        {**convergence, "profile": material.profile}, history, found.to_json(), fewest=material.min_iterations
+    )
+    convergence["missing"] = [one.to_json() for one in missing]
     return IterationOutcome(
         checkpoint=replace(after, state=state, stopped=_why_stopped(convergence, actions, spent=asked and not proposed.own)),
         proposed=proposed,
@@ -302,11 +330,16 @@ def converged(
     """Return :func:`jumar.judging.check_convergence`, with one check more of a robust run: that no probe raises the scores.
 
     The set is probed only where all the others held; None where it was not. ``spent``: nothing is left to propose, so that the
-    minimum of iterations counts as met.
+    minimum of iterations counts as met, and another one would be as the last. Where a set is fitted to items that stay the same,
+    how good these are is no check: learning cannot change it.
     """
+    if spent and len(history) == 1:
+        history = (*history, *history)
     found = check_convergence(history, FEWEST_ITERATIONS if spent else material.min_iterations)
     if "checks" in found:
         checks = {**found["checks"], "no_divergence": not diverging(history, material.profile)["diverging"]}
+        if material.fits and not material.growing:
+            del checks["cheap_threshold"]
         found |= {"checks": checks, "converged": all(checks.values())}
     if not found["converged"] or not material.robust:
         return found, None
@@ -363,7 +396,7 @@ def gap_figures(
 def _why_stopped(convergence: Mapping[str, Any], actions: Sequence[Action], *, spent: bool) -> str:
     if convergence["converged"]:
         return "converged"
-    if spent and not actions:
+    if spent and not any(action["action"] != "recovery" or action["kept"] for action in actions):
         return "nothing more to propose"
     return ""
 
@@ -377,6 +410,7 @@ _TAKES_OUT: Final = {
     "deduplicate_patterns": "the recovery merged it into one that says the same",
     "prune_by_coverage": "the recovery pruned patterns that fire on no text",
 }
+_ASIDE: Final = "the set with it was not better beyond noise on items that it was not made from"
 _FITTED_AFTER: Final = "the fit that followed the recovery gave it {}"
 
 
@@ -401,10 +435,8 @@ def explain_decisions(
         entry = latest.get(pattern.id)
         if recovery is not None and statuses_changed.get(pattern.id) != proposal.status:
             reason = _recovered(proposal, pattern.id, recovery, statuses_changed.get(pattern.id))
-        elif change.regression.regression and was is None:
-            reason = "the change that it was part of was rolled back"
-        elif change.set_aside and was is None:
-            reason = "the set with it was not better beyond noise on items that it was not made from"
+        elif pattern.id in change.undone:
+            reason = _ASIDE if change.set_aside else "the change that it was part of was rolled back"
         else:
             reason = _why(proposal, after, profile, was)
         live = proposal.status == "validated" and card is not None

@@ -127,7 +127,7 @@ class LoopParts:
     """The programs of one loop: what generates, verifies and scores, what finds earlier reflections, what is run around them.
 
     ``holdout`` are scorers that no iteration hears of: they confirm the choice at the end. ``generator_timeout`` is how many
-    seconds a run of the generator may take, None when nobody knows.
+    seconds a run of the generator may take, ``evaluation_timeout`` about how many an evaluation, None when nobody knows.
     """
 
     generator: Generator
@@ -137,3 +137,4 @@ class LoopParts:
     hooks: Hooks = field(default_factory=Hooks)
     holdout: tuple[Scorer, ...] = ()
     generator_timeout: float | None = None
+    evaluation_timeout: float | None = None

@@ -18,7 +18,7 @@ from jumar.errors import ArtifactError, ConfigError, NotFoundError, ScoreError, 
 from jumar.loop.decisions.apply import apply
 from jumar.loop.decisions.cleanup import cleanup
 from jumar.loop.decisions.plan import plan_apply
-from jumar.loop.decisions.select import calling_program, override, record_selection
+from jumar.loop.decisions.select import override, program_of, record_selection
 from jumar.loop.ranking.choose import running_best
 from jumar.loop.ranking.degradation import detect_degradation, detect_diminishing_returns
 from jumar.loop.ranking.score import merge_weights, weighted_score
@@ -43,7 +43,7 @@ from jumar.model import (
     Usage,
 )
 from jumar.model.records import VERIFICATIONS, Verification
-from jumar.model.selection import DEFAULT_CRITERIA, MODES
+from jumar.model.selection import DEFAULT_CRITERIA, MODES, refuse_share
 
 
 class BestOutputTracker:
@@ -211,7 +211,7 @@ class BestOutputTracker:
         Errors: :class:`UsageError`, :class:`NotFoundError`.
         """
         with self.store.lock():
-            at, by, program = self._clock.now(), current_user(), calling_program(self.store.loop_id)
+            at, by, program = self._clock.now(), current_user(), program_of(self.store)
             decision = override(self.store, use, reason=reason, by=by, at=at, criteria=self.selection, made_by=program)
             refresh_views(self.store, at=self._clock.now(), criteria=self.selection)
         return decision
@@ -303,6 +303,11 @@ def _criteria(base: Mapping[str, Any] | None, given: Mapping[str, Any] | Selecti
     threshold: object = merged["threshold"]
     if threshold is not None and (not _is_number(threshold) or not 0 <= cast("float", threshold) <= 100):
         raise ConfigError(f"selection: threshold should be a number from 0 to 100, is {threshold!r}")
+    if threshold is not None:
+        try:
+            refuse_share(cast("float", threshold))
+        except ValueError as error:
+            raise ConfigError(f"selection: threshold: {error}") from None
     if not isinstance(merged["require_verification"], bool):
         raise ConfigError(f"selection: require_verification should be true or false, is {merged['require_verification']!r}")
     return SelectionCriteria(**merged)

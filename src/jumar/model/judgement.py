@@ -32,7 +32,8 @@ class LearnedSoFar(Record):
     iteration were not, because they belong to both sides of the split. ``patterns`` are active ones; ``proposed``,
     ``committed`` and ``rejected`` are totals of the loop. ``abs_gap`` is the mean absolute gap of this iteration's items, each
     scored by a set that saw nothing of its group; ``tracks`` is of all items, None where it is not proven either way.
-    ``checks`` are those of convergence, empty before two iterations; ``converged`` when all hold. ``rolled_back``: the step made
+    ``checks`` are those of convergence, empty before two iterations; ``converged`` when all hold, else ``missing`` says what is
+    missing, by how much, and what would help. ``rolled_back``: the step made
     things worse, and was taken back. ``set`` is the patterns file, below the iteration's own folder.
     """
 
@@ -49,6 +50,7 @@ class LearnedSoFar(Record):
     rolled_back: bool = False
     converged: bool = False
     checks: Mapping[str, bool] = field(default_factory=nothing)
+    missing: str = ""
     set: str | None = None
     waiting: str = ""
 

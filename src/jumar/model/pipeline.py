@@ -177,8 +177,8 @@ def _by_name(fields: Fields, key: str) -> Mapping[str, Role]:
 class RunPlan(Record):
     """What a reader of a run has to know of its configuration: how it ranks, where scores and files are.
 
-    ``order`` and ``tie_breaks`` are as they are typed (``-cost`` where less is better). ``max_iters`` and ``max_seconds`` are the
-    limits that the run was started with, None when unknown; a resume may have raised them.
+    ``order`` and ``tie_breaks`` are as they are typed (``-cost`` where less is better). ``max_iters``, ``max_seconds`` and
+    ``max_file_bytes`` are the limits that the run was started with, None when unknown; a resume may have raised them.
     """
 
     order: tuple[str, ...] = DEFAULT_ORDER
@@ -188,3 +188,4 @@ class RunPlan(Record):
     roles: Mapping[str, Role] = field(default_factory=lambda: DEFAULT_ROLES, metadata=stored(write=_listed, read=_by_name))
     max_iters: int | None = None
     max_seconds: float | None = None
+    max_file_bytes: int | None = None

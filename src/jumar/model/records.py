@@ -234,10 +234,11 @@ class IterationRecord(FileRecord):
     """One acknowledged iteration, as written once to ``metrics.json``.
 
     ``quality_score`` is 0–100, or None when the iteration could not be scored; then ``status`` says why and it is never selected.
-    ``quality_delta`` is the difference to the iteration recorded before it. ``snapshot_path`` and ``artifacts`` are paths of the
-    stored copies (``iterations/iteration-NNN/artifacts`` and what lies below): relative to the loop's directory on disk, joined
-    with it when read. ``best-output-tracking.json`` names the iteration's directory instead. ``tampering`` says what the
-    generator changed of the checks or of the store; such an iteration is not verified.
+    ``quality_delta`` is the difference to the iteration recorded before it. ``tokens_used`` and ``token_cost_usd`` are those of
+    the generator's last attempt alone: what an iteration cost with its judges and retries is in the attempts. ``snapshot_path``
+    and ``artifacts`` are paths of the stored copies (``iterations/iteration-NNN/artifacts`` and what lies below): relative to the
+    loop's directory on disk, joined with it when read. ``best-output-tracking.json`` names the iteration's directory instead.
+    ``tampering`` says what the generator changed of the checks or of the store; such an iteration is not verified.
     """
 
     iteration_number: int

@@ -13,6 +13,13 @@ Mode = Literal["highest_quality", "highest_quality_verified", "most_recent_above
 MODES: Final[tuple[str, ...]] = ("highest_quality", "highest_quality_verified", "most_recent_above_threshold")
 
 
+def refuse_share(score: float) -> float:
+    """Return a score of 0 to 100. Errors: ValueError for a share of 1, such as 0.7, which says what to write."""
+    if 0 < score < 1:
+        raise ValueError(f"scores are from 0 to 100, so {score:g} is next to nothing: write {round(100 * score, 10):g}")
+    return score
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectionCriteria(Record):
     """Seed 2's selection options. ``threshold`` is on 0–100 and inclusive; None asks for none.

@@ -130,7 +130,7 @@ def lost_seconds(path: Path, started_at: str, *, most: float | None) -> float | 
     """Return how long a step ran that never ended: up to its last beat; None when nobody knows.
 
     A program can write there what it likes, or delete it, but not choose when it did: the later of what the file says and of when
-    it was last written counts, ``most`` seconds at most. Where ``most`` is None the file is believed.
+    it was last written counts, of the latter ``most`` seconds at most. Where ``most`` is None the file is believed.
     """
     said = _last_beat(path)
     if most is None:

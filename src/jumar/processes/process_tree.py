@@ -138,22 +138,26 @@ def end_strays(nonce: str, *, grace: float = 2.0) -> int:
     return len(Family(nonce).end(grace=grace)[0]) if nonce else 0
 
 
-def programs_above() -> Iterator[tuple[str, str]]:
-    """Yield loop and iteration of the programs of loops that this process is, or was started by, the nearest first."""
-    above = ({name: value for name, _, value in (entry.partition(b"=") for entry in each)} for each in _environments_above())
-    for environment in itertools.chain((os.environb,), above):
+def programs_above(pid: int | None = None) -> Iterator[tuple[str, str]]:
+    """Yield loop and iteration of the programs of loops that a process is, or was started by, the nearest first.
+
+    None is this process, whose environment may have been changed since it was started.
+    """
+    start = os.getpid() if pid is None else pid
+    above = ({name: value for name, _, value in (entry.partition(b"=") for entry in each)} for each in _environments_above(start))
+    for environment in itertools.chain(() if pid is not None else (os.environb,), above):
         iteration = environment.get(b"JUMAR_ITERATION")
         if iteration is not None:
             yield os.fsdecode(environment.get(b"JUMAR_LOOP_ID", b"")), os.fsdecode(iteration)
 
 
-def _environments_above() -> Iterator[list[bytes]]:
-    """Yield the environments that this process and those above it were started with, the nearest first."""
+def _environments_above(start: int) -> Iterator[list[bytes]]:
+    """Yield the environments that a process and those above it were started with, the nearest first."""
     if Path("/proc/self/stat").exists():
         parents, environment = {one.pid: one.parent for one in _from_proc()}, _environment_from_proc
     else:
         parents, environment = {one.pid: one.parent for one in _from_psutil()}, _environment_from_psutil
-    pid, seen = os.getpid(), set[int]()
+    pid, seen = start, set[int]()
     while pid > 1 and pid not in seen:
         seen.add(pid)
         yield environment(pid)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from statistics import correlation
 from typing import Any
 
 import pytest
@@ -95,6 +96,49 @@ def test_a_longer_phrase_that_singles_something_out_stays() -> None:
     assert {"b": ("a", "subsumed")} == gone([pattern("a", "of course"), pattern("b", "of course not")], common[:4])
 
 
+BETTER = ["make it better"] * 6 + ["they make do"] * 4 + ["something else"] * 10
+WORTH = [5.0] * 6 + [3.0] * 14
+
+
+@pytest.mark.parametrize(
+    ("texts", "scores", "gone_"),
+    [
+        (BETTER, WORTH, {"make": ("make it better", "subsumed")}),
+        (BETTER, [5.0] * 10 + [3.0] * 10, {"make it better": ("make", "subsumed")}),
+        (BETTER, [3.0] * 20, {"make it better": ("make", "subsumed")}),  # neither is better: the one that fires on more
+        (BETTER[:6] + BETTER[10:], WORTH[:16], {"make": ("make it better", "subsumed")}),  # on the same texts: it says more
+        (BETTER, None, {"make it better": ("make", "subsumed")}),
+        (BETTER[:4] + BETTER[6:], [5.0] * 4 + [3.0] * 14, {"make": ("make it better", "subsumed")}),
+        (BETTER[:3] + BETTER[6:], [5.0] * 3 + [3.0] * 14, {}),  # on fewer than half of the items it singles something out
+    ],
+)
+def test_of_near_duplicates_the_one_that_goes_with_the_scores_stays(
+    texts: list[str], scores: list[float] | None, gone_: dict[str, tuple[str, str]]
+) -> None:
+    known = [pattern("make"), pattern("make it better")]
+    for order in (known, known[::-1]):
+        found = merge_patterns(order, texts, scores=scores)
+        assert gone_ == {one.merged: (one.into, one.by) for one in found.merges}
+        assert all("wherever 'make it better' stands, 'make' stands too" in one.explanation for one in found.merges)
+    against = None if scores is None else [6.0 - score for score in scores]
+    bad = [one.model_copy(update={"type": "bad"}) for one in known]
+    assert gone_ == {one.merged: (one.into, one.by) for one in merge_patterns(bad, texts, scores=against).merges}
+
+
+def test_what_goes_better_with_the_scores_is_proposed_beside_a_more_general_one_that_is_known() -> None:
+    better = proposal("make it better")
+    assert (better,) == merge_proposals([better], [pattern("make")], BETTER, scores=WORTH).kept
+    assert () == merge_proposals([better], [pattern("make")], BETTER, scores=[5.0] * 10 + [3.0] * 10).kept
+    general = proposal("make")
+    assert () == merge_proposals([general], [pattern("make it better")], BETTER, scores=WORTH).kept
+    assert (general,) == merge_proposals([general], [pattern("make it better")], BETTER).kept
+
+
+def test_there_is_a_score_of_each_text() -> None:
+    with pytest.raises(ValueError, match="2 texts, 1 scores"):
+        merge_patterns([pattern("a")], ["a", "b"], scores=[3.0])
+
+
 def test_proposals_are_held_against_everything_that_is_known() -> None:
     known = PatternSet(
         version="2.0", patterns=[pattern("a", "saves time", status="rejected"), pattern("b", "so that", type="bad")]
@@ -120,16 +164,30 @@ phrases = st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join)
     st.lists(
         st.tuples(st.lists(phrases, min_size=1, max_size=2), st.sampled_from(["good", "bad"]), st.integers(0, 8)), max_size=9
     ),
-    st.lists(st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join), max_size=9),
+    st.lists(st.tuples(st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join), st.integers(1, 5)), max_size=9),
+    st.booleans(),
 )
-def test_the_quick_way_finds_what_the_obvious_way_finds(made: list[tuple[list[str], Any, int]], texts: list[str]) -> None:
+def test_the_quick_way_finds_what_the_obvious_way_finds(
+    made: list[tuple[list[str], Any, int]], judged: list[tuple[str, int]], with_scores: bool
+) -> None:
     patterns = [pattern(f"p{n}", *said, type=kind, weight=weight / 4) for n, (said, kind, weight) in enumerate(made)]
-    assert reference(patterns, texts) == gone(patterns, texts)
+    texts, scores = [text for text, _ in judged], [float(score) for _, score in judged] if with_scores else None
+    found = merge_patterns(patterns, texts, scores=scores).merges
+    assert reference(patterns, texts, scores) == {one.merged: (one.into, one.by) for one in found}
 
 
-def reference(patterns: list[PatternV2], texts: list[str]) -> dict[str, tuple[str, str]]:
+def reference(patterns: list[PatternV2], texts: list[str], scores: list[float] | None) -> dict[str, tuple[str, str]]:
     """Every pattern against every one that stays, by the letter of the documentation."""
-    order = sorted(range(len(patterns)), key=lambda at: (max(map(_words, literals(patterns[at]))), -patterns[at].weight, at))
+    strengths = {one.id: _strength(one, texts, scores) if texts and scores else 0.0 for one in patterns}
+
+    def right(at: int) -> tuple[Any, ...]:
+        one, said = patterns[at], literals(patterns[at])
+        if texts and scores:
+            says = max(map(_content, said))
+            return (-strengths[one.id], -len(_on(one, texts)), *(-much for much in says), -one.weight, at)
+        return (max(map(_words, said)), -one.weight, at)
+
+    order = sorted(range(len(patterns)), key=right)
     stays: list[PatternV2] = []
     twins: dict[tuple[str, ...], str] = {}
     into: dict[str, tuple[str, str]] = {}
@@ -140,7 +198,11 @@ def reference(patterns: list[PatternV2], texts: list[str]) -> dict[str, tuple[st
             into[one.id] = into.get(first, (first, "identical"))
             continue
         twins[key] = one.id
-        near = [(*how, -place, other) for place, other in enumerate(stays) if (how := _like(one, other, texts)) is not None]
+        near = [
+            (*how, -place, other)
+            for place, other in enumerate(stays)
+            if (how := _like(one, other, texts, strengths if texts and scores else None)) is not None
+        ]
         if near:
             best = max(near, key=lambda each: each[:3])
             into[one.id] = (best[3].id, ["firing", "wording", "subsumed"][best[0]])
@@ -149,12 +211,27 @@ def reference(patterns: list[PatternV2], texts: list[str]) -> dict[str, tuple[st
     return into
 
 
-def _like(one: PatternV2, other: PatternV2, texts: list[str]) -> tuple[int, float] | None:
+def _strength(one: PatternV2, texts: list[str], scores: list[float]) -> float:
+    fired = [float(place in _on(one, texts)) for place in range(len(texts))]
+    if len(set(fired)) < 2 or len(set(scores)) < 2:
+        return 0.0
+    return round(correlation(fired, scores) * (1 if one.type == "good" else -1), 2)
+
+
+def _content(said: str) -> tuple[int, int, int]:
+    function = said.split().count("no")
+    return _words(said) - function, -function, len(said)
+
+
+def _like(one: PatternV2, other: PatternV2, texts: list[str], strengths: dict[str, float] | None) -> tuple[int, float] | None:
     if one.type != other.type:
         return None
     mine, theirs = _on(one, texts), _on(other, texts)
     share = len(mine & theirs) / len(mine | theirs) if mine | theirs else 1.0
-    if all(any(_in(short, long) for short in literals(other)) for long in literals(one)) and (not texts or share >= 0.5):
+    narrower = all(any(_in(short, long) for short in literals(other)) for long in literals(one))
+    wider = strengths is not None and all(any(_in(short, long) for short in literals(one)) for long in literals(other))
+    weaker = strengths is None or strengths[other.id] >= strengths[one.id]
+    if (narrower or wider) and weaker and (not texts or share >= 0.5):
         return 2, round(share if texts else 1.0, 4)
     ratio = Indel.normalized_similarity(words_of(one), words_of(other))
     if ratio >= 0.9 and (not texts or share >= 0.5) and not opposed(words_of(one), words_of(other)):

@@ -169,9 +169,9 @@ def test_another_format_is_not_damage(version: str):
 
 def test_a_directory_is_an_error():
     FILE.mkdir()
-    with pytest.raises(PatternLoadError, match="Is a directory"):
+    with pytest.raises(PatternLoadError, match="no regular file"):
         load_patterns_safely(FILE)
-    with pytest.raises(PatternSaveError, match="Is a directory"):
+    with pytest.raises(PatternSaveError, match="no regular file"):
         save_patterns_safely(a_set(1), FILE)
 
 

@@ -13,9 +13,10 @@ from report_samples import AUTOMATIC, decision, engine_report, hostile_report, r
 
 from jumar import BestOutputTracker, DiminishingReturns, NotFoundError
 from jumar.core.rendering import figures
+from jumar.core.rendering.plot import NARROW, WIDE, Panel
 from jumar.loop.report.advice import checklist
 from jumar.loop.report.export import COLUMNS, export_csv, render_csv, render_json, render_junit, report_document, safe_cell
-from jumar.loop.report.plot import NARROW, WIDE, sparklines, trajectory_plot
+from jumar.loop.report.plot import sparklines, trajectory_plot
 from jumar.loop.report.read import LoopReport, load_report, weights_of
 from jumar.loop.report.rows import quality_trajectory, summary, trajectory_rows
 from jumar.loop.report.spending import spend_of_records
@@ -389,27 +390,32 @@ def test_the_plot_of_one_and_of_equal_scores_stays_inside():
         for frame in (WIDE, NARROW):
             plot = trajectory_plot(report_of(records, SelectionCriteria(threshold=None)), frame)
             assert plot is not None
-            for mark in plot.marks:
+            for mark in plot.panels[0].marks:
                 assert frame.left <= mark.x <= frame.x_end
-                assert frame.top <= mark.y <= frame.y_end
-            assert all(0 <= float(tick.label) <= 100 for tick in plot.y_ticks)
+                assert plot.panels[0].top <= mark.y <= plot.panels[0].bottom
+            assert all(0 <= float(tick.label) <= 100 for tick in plot.panels[0].y_ticks)
+
+
+def engine_panel() -> Panel:
+    plot = trajectory_plot(engine_report())
+    assert plot is not None
+    return plot.panels[0]
 
 
 def test_an_invalid_iteration_breaks_the_line_and_is_bridged():
-    plot = trajectory_plot(engine_report())
-    assert plot is not None
-    assert plot.line.count("M") == 2
-    assert plot.bridges.count("M") == 1
-    assert [mark.kind for mark in plot.marks] == [
+    panel = engine_panel()
+    lines = {line.kind: line.path for line in panel.lines}
+    assert lines["score"].count("M") == 2
+    assert lines["bridge"].count("M") == 1
+    assert [mark.kind for mark in panel.marks] == [
         "failed", "passed", "passed", "invalid", "passed", "failed", "passed", "passed",
     ]  # fmt: skip
-    assert plot.marks[4].title == "iteration 4: 85.3%, verified, selected"
+    assert panel.marks[4].title == "iteration 4: 85.3%, verified, selected"
 
 
 def test_the_running_best_never_goes_down():
-    plot = trajectory_plot(engine_report())
-    assert plot is not None
-    heights = [float(part.split("H")[0]) for part in plot.best.split("V")[1:]]
+    stair = next(line.path for line in engine_panel().lines if line.kind == "stair")
+    heights = [float(part.split("H")[0]) for part in stair.split("V")[1:]]
     assert heights == sorted(heights, reverse=True)
     assert len(heights) == 4
 

@@ -10,7 +10,19 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Optional, Self, TypedDict, cast, get_args, get_type_hints
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, create_model, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    StrictBool,
+    Tag,
+    ValidationInfo,
+    create_model,
+    field_validator,
+    model_validator,
+)
 
 from jumar.app.config.evaluator import EvaluatorConfig, JudgeOptions, check_judge_scorer
 from jumar.app.config.tables import (
@@ -34,16 +46,16 @@ from jumar.app.config.tables import (
 )
 from jumar.core.toml import parse_model, read_toml
 from jumar.errors import ConfigError
-from jumar.loop.ranking.stopping import DEFAULT_TRENDS, SMALLEST_WINDOW
+from jumar.loop.ranking.stopping import TRENDS
 from jumar.loop.settings import ContinueFrom, Isolation
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.model.budget.pricing import DEFAULT_MAX_ITERATIONS
 from jumar.model.records import Known
-from jumar.model.selection import Mode, SelectionCriteria, StopRules, TrendRule
+from jumar.model.selection import Mode, SelectionCriteria, StopRules, TrendRule, refuse_share
 
 _MEGABYTE = 1_000_000
 Megabytes = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Score = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
+Score = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False), AfterValidator(refuse_share)]
 
 
 class RunOptions(TypedDict, total=False):
@@ -257,7 +269,23 @@ class TrendConfig(Section):
     delta: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
 
 
-Trend = bool | Count | TrendConfig | None
+def _trend_kind(value: object) -> str | None:
+    if isinstance(value, dict | TrendConfig):
+        return "TrendConfig"
+    return {bool: "bool", int: "int"}.get(cast("type[int]", type(value)))
+
+
+Trend = (
+    Annotated[
+        Annotated[StrictBool, Tag("bool")] | Annotated[Count, Tag("int")] | Annotated[TrendConfig, Tag("TrendConfig")],
+        Discriminator(
+            _trend_kind,
+            custom_error_type="trend",
+            custom_error_message="give true, a number of steps, or {window = 2, delta = 5}",
+        ),
+    ]
+    | None
+)
 
 
 def _trend(value: Trend, default: TrendRule) -> TrendRule | None:
@@ -283,10 +311,10 @@ class StopKeys(Section):
     keep_going: Annotated[bool, Field(strict=True)] = False
     max_iterations: Count | None = None
 
-    @field_validator(*SMALLEST_WINDOW, check_fields=False)
+    @field_validator(*TRENDS, check_fields=False)
     @classmethod
     def _wide_enough(cls, value: Trend, info: ValidationInfo) -> Trend:
-        smallest = SMALLEST_WINDOW[str(info.field_name)]
+        smallest = TRENDS[str(info.field_name)].smallest_window
         window = value.window if isinstance(value, TrendConfig) else value
         if isinstance(window, int) and not isinstance(window, bool) and window < smallest:
             raise ValueError(f"a window of {window} would end every loop at once; give {smallest} or more")
@@ -300,7 +328,7 @@ class StopKeys(Section):
         own: dict[str, Any] = {name: getattr(self, name) for name in _RULE_KEYS}
         rules: dict[str, Any] = {
             **own,
-            **{name: _trend(own[name], default) for name, default in DEFAULT_TRENDS.items()},
+            **{name: _trend(own[name], trend.default) for name, trend in TRENDS.items()},
             "target": default_target if self.target is None and not self.keep_going else self.target,
             "target_unverified": self.target is not None and default_target is not None,
             "max_iterations": max_iterations,

@@ -11,7 +11,7 @@ from jumar.app.config.tables import Section
 from jumar.core.text import escape, nearest
 from jumar.errors import ConfigError
 from jumar.judging.asking.settings import DEFAULTS, MAX_TOKENS
-from jumar.judging.judges import kind_of
+from jumar.judging.judges import forms, kind_of
 from jumar.processes.written_files import check_relative
 
 Pair = Annotated[list[Annotated[float, Field(allow_inf_nan=False)]], Field(min_length=2, max_length=2)]
@@ -112,8 +112,8 @@ class JudgeOptions(Section):
                 raise ValueError(f"judge: {error}") from None
         if self.mode != "cheap" and self.judge is None:
             raise ValueError(
-                f"mode {self.mode!r} needs a judge: set judge = 'openai:MODEL' (or anthropic:MODEL, http://HOST:PORT/v1#MODEL, "
-                "replay:FILE, command:PROGRAM …), or mode = 'cheap', which needs none"
+                f"mode {self.mode!r} needs a judge: set judge = '{forms()[0]}' (or {', '.join(forms()[1:])}), "
+                "or mode = 'cheap', which needs none"
             )
         if self.learn not in {None, False} and self.mode != "dual":
             raise ValueError(f"learn needs mode 'dual': in mode {self.mode!r} there is no judge to learn from")

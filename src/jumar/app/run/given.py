@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from jumar.core.rendering.figures import dollars
 from jumar.core.text import escape
 from jumar.core.toml import model_in
 from jumar.errors import ConfigError
+from jumar.loop.decisions.select import left_open
 from jumar.loop.store.loop_reader import LoopReader
 
 if TYPE_CHECKING:
@@ -209,8 +209,7 @@ def refuse_unseen(store: LoopReader | None, change: str, given: str = "") -> Non
 
 def was_cut_off(store: LoopReader) -> bool:
     """Return whether a program of the loop ran when jumar was killed, as far as is on record."""
-    begun = store.pending_numbers() or os.path.lexists(store.paths.recheck_begun)
-    return bool(begun) or any(attempt.end is None for attempt in store.attempts())
+    return bool(store.pending_numbers()) or left_open(store) is not None
 
 
 def last_settings(store: LoopReader) -> Mapping[str, Any]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from jumar.app.config.evaluator import JudgeOptions
 from jumar.core.codec import FORMAT
-from jumar.core.files import as_write_error, make_directory, replace_file
+from jumar.core.files import as_write_error, make_directory, read_bytes, replace_file
 from jumar.core.leftovers import remove_tree
 from jumar.core.redaction import current
 from jumar.core.text import escape
@@ -164,7 +164,7 @@ class LoopLearning:
         if folder is None:
             return None
         try:
-            found = json.loads((folder / _SUMMARY).read_bytes())
+            found = json.loads(read_bytes(folder / _SUMMARY))
             return _Before(
                 folder=folder,
                 profile="seed" if found["profile"] == "seed" else "evidence",
@@ -188,6 +188,7 @@ class LoopLearning:
     # -------------------------------------------------------------------------------------------------- the step
 
     def _step(self, context: StepContext, gathered: GatheredItems, before: _Before | None, sizes: LearnedSoFar) -> LearnedSoFar:
+        from jumar.learning.convergence import missing_checks, missing_words
         from jumar.learning.online import iteration_metrics
         from jumar.learning.step import converged, learn_once
 
@@ -201,6 +202,7 @@ class LoopLearning:
         metrics = iteration_metrics(learned, material, named, iteration=context.iteration, now=material.made, before=history)
         history = history if metrics is None else (*history, metrics)
         found: dict[str, Any] = {"converged": False} if metrics is None else converged(history, learned.checkpoint, material)[0]
+        missing = missing_checks(found, history, learned.evidence.to_json(), fewest=material.min_iterations, growing=True)
         self._keep(context, learned, gathered, history, found, sizes.profile)
         statuses = [proposal.status for proposal in learned.checkpoint.state.proposals]
         return replace(
@@ -213,13 +215,14 @@ class LoopLearning:
             tracks=learned.metrics.tracks,
             rolled_back=bool(learned.metrics.regression_detected),
             converged=bool(found["converged"]),
+            missing=missing_words(one.to_json() for one in missing),
             checks=dict(found["checks"]) if "checks" in found else {},
             set=f"logs/{self._folder}/{LEARNED}/{PATTERNS}",
         )
 
     def _material(self, context: StepContext, gathered: GatheredItems, profile: str) -> Material:
         from jumar.learning.material import Material
-        from jumar.learning.proposals.proposing import by_terms
+        from jumar.learning.proposals.candidates import by_terms
         from jumar.learning.set_building import AdditiveBuilder, ScorecardBuilder
 
         made = self._made(context)
@@ -313,7 +316,7 @@ def _read_verdicts(path: Path, iteration: int) -> list[SeenItem]:
 
     found: list[SeenItem] = []
     try:
-        for line in path.read_bytes().split(b"\n")[:-1]:
+        for line in read_bytes(path).split(b"\n")[:-1]:
             entry = json.loads(line.decode("utf-8", "surrogatepass"))
             story = None if entry["story"] is None else Story.model_validate(entry["story"])
             seen = {name: entry[name] for name in ("id", "text", "prompt", "group", "context")}
@@ -387,7 +390,7 @@ class LoopAuto:
 def _probes(path: Path) -> dict[str, Any] | None:
     """Return the probes of a learning run's result; None where there is none that can be read."""
     try:
-        found = json.loads(path.read_bytes())["probes"]
+        found = json.loads(read_bytes(path))["probes"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
     if not isinstance(found, dict):

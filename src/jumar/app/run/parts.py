@@ -62,6 +62,7 @@ def build_parts(
         hooks=Hooks(setup=config.loop.hook("setup"), reset=config.loop.hook("reset"), stop=switch.immediate),
         holdout=tuple(_scorer(scorer, runtime) for scorer in (() if config.holdout is None else config.holdout.scorers)),
         generator_timeout=config.generator.timeout,
+        evaluation_timeout=sum(each.timeout for each in (*config.validators, *scorers)),
     )
 
 

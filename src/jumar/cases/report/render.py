@@ -17,7 +17,7 @@ from jumar.cases.report.words import STATE_WORDS, Cell, case_lines, cell_state, 
 from jumar.core import __version__
 from jumar.core.codec import FORMAT
 from jumar.core.rendering import figures
-from jumar.core.rendering.html import block, render_page, render_text
+from jumar.core.rendering.html import DOCUMENT, Layout, block, render_page, render_text
 
 MOST_ARROWS: Final = 60
 """Of more cases than this no arrows are drawn between the rows; each row says what its case started from all the same."""
@@ -148,7 +148,7 @@ def render_markdown(report: ChainReport) -> str:
     return render_text("cases.md.j2", _page(report), package=_PACKAGE)
 
 
-def render_html(report: ChainReport) -> str:
+def render_html(report: ChainReport, layout: Layout = DOCUMENT) -> str:
     """Return the page as HTML. Of many cases the matrix has all, the texts those in which something went wrong."""
     page = _page(report)
     page |= {
@@ -161,7 +161,7 @@ def render_html(report: ChainReport) -> str:
         "poisoned": {handover.target for handover in report.poisoned},
         "most_sentences": _MOST_SENTENCES,
     }
-    return render_page("cases.html.j2", page, package=_PACKAGE, styles=("report.css", "cases.css"))
+    return render_page("cases.html.j2", page, package=_PACKAGE, styles=("report.css", "cases.css"), layout=layout)
 
 
 def _page(report: ChainReport) -> dict[str, Any]:

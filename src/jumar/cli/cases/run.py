@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -163,8 +164,9 @@ class CaseProgress:
     def say(self, text: str) -> None:
         """Print one line; control characters are shown, not obeyed."""
         if self._stream is not None:
-            self._stream.write(writable(escape_block(text), self._stream.encoding) + "\n")
-            self._stream.flush()
+            with contextlib.suppress(OSError, ValueError):  # the terminal went away; the run goes on
+                self._stream.write(writable(escape_block(text), self._stream.encoding) + "\n")
+                self._stream.flush()
 
     def hear(self, event: CaseEvent) -> None:
         """Print what is worth a line."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import sys
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -10,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jumar.cli.common import json_option, print_json, print_text, quiet_option, warned
+from jumar.cli.common import DecimalRange, json_option, print_json, print_text, quiet_option, warned
 from jumar.cli.judging.auto import auto_options, refuse_auto_options, run_auto
 from jumar.cli.judging.judged import judge_options, run_judged
 from jumar.errors import NothingEvaluatedError
+from jumar.judging.asking.settings import MAX_UNSCORED
 
 if TYPE_CHECKING:
     from jumar.app.evaluate import Mode
@@ -55,6 +57,14 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="Processes for the cheap judge.")
 @click.option("--executor", metavar="SPEC", help="Where else the cheap judge works: dask://HOST:PORT.")
 @judge_options
+@click.option(
+    "--max-unscored",
+    type=DecimalRange(0, 1),
+    metavar="SHARE",
+    default=MAX_UNSCORED,
+    show_default=True,
+    help="Items that may end without a verdict; more is an error.",
+)
 @auto_options
 @json_option
 @quiet_option
@@ -74,6 +84,7 @@ def evaluate_command(items: Path, mode: Mode, *, as_json: bool, quiet: bool, **o
         return run_judged(items, mode, field_map(options["fields"]), options, as_json=as_json, quiet=quiet)
     names = ("patterns", "rubric", "per_item", "output", "jobs", "executor")
     request = CheapRequest(items=items, fields=field_map(options["fields"]), **{name: options[name] for name in names})
+    gc.freeze()  # what the start made stays, and need not be looked through again with every few thousand items
     with warned(), _progress(items, shown=not (as_json or quiet)) as hear:
         found = evaluate_cheaply(request, hear)
     for name in found.unused_weights:

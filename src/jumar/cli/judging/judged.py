@@ -21,7 +21,7 @@ from jumar.judging.asking.summary import Result
 from jumar.judging.component_health import BIN_WIDTH, check_expensive_evaluator
 from jumar.judging.expensive import JudgedEvaluation, JudgedRequest, dual_view
 from jumar.judging.models import CheapModeResult, ExpensiveModeResult
-from jumar.judging.report import render_dashboard
+from jumar.judging.report.text import render_dashboard
 
 REPLIES = Path(".jumar/replies")
 

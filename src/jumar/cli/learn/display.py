@@ -18,6 +18,7 @@ from jumar.model import IterationRecord
 
 if TYPE_CHECKING:
     from jumar.judging.asking.summary import Result
+    from jumar.learning.plan import Plan
 
 Told = Callable[[int], "LearningProgress | None"]
 """Gives what there is to say of an iteration, None where it has left nothing."""
@@ -59,6 +60,9 @@ class SilentLearning(SilentDisplay):
     """For ``--quiet``: says nothing."""
 
     def judged(self, result: Result, total: int) -> None:
+        """Say nothing."""
+
+    def planned(self, plan: Plan) -> None:
         """Say nothing."""
 
 
@@ -140,6 +144,12 @@ class LearningDisplay(LinesDisplay, SilentLearning):
             self._do(f"waiting {waiting_text(event)}")
             if not self._live:
                 self.say(f"waiting   {waiting_text(event)}")
+
+    def planned(self, plan: Plan) -> None:
+        """Say what the items could prove; that they are too few is a warning of its own."""
+        self.say(f"items     {plural(plan.items, 'item')} in {plural(plan.groups, 'group')}, {plan.held}")
+        if plan.smallest is not None:
+            self.say(f"plan      {plan.says}", indent=10)
 
     def judged(self, result: Result, total: int) -> None:
         """Say how far the judge is: at each quarter and at the end, or below the table, with what it was paid."""

@@ -8,11 +8,12 @@ from typing import Any, get_args
 
 import click
 
-from jumar.cli.common import DecimalRange, json_option, print_json, quiet_option, warned
+from jumar.cli.common import DecimalRange, json_option, print_json, print_line, quiet_option, warned
 from jumar.cli.judging.judged import judge_config, judge_options
 from jumar.errors import ConfigError
 from jumar.learning.material import Profile
-from jumar.learning.run.request import LearnRequest, ProposerName
+from jumar.learning.proposals import ProposerName
+from jumar.learning.run.request import LearnRequest
 from jumar.processes.control import StopSwitch, signals_handled
 
 _EPILOG = """\b
@@ -31,9 +32,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 
 @click.command("run", epilog=_EPILOG)
 @click.argument("items", type=_FILE, metavar="ITEMS")
-@click.option(
-    "-o", "--output", required=True, type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Where all of it goes."
-)
+@click.option("-o", "--output", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Where all of it goes.")
 @click.option("--patterns", type=_FILE, metavar="FILE", help="A set to begin with; what it knows is provisional.")
 @click.option("--rubric", metavar="story|text|FILE", help="How to judge.  [default: story for stories, else text]")
 @click.option(
@@ -78,6 +77,9 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     default=False,
     help="Give no points for what makes an item worse or just longer: for a set that a loop optimises against.",
 )
+@click.option(
+    "--plan", is_flag=True, default=False, help="Ask and learn nothing: say what these items could prove, and what that takes."
+)
 @judge_options
 @json_option
 @quiet_option
@@ -92,11 +94,14 @@ def run_command(items: Path, *, as_json: bool, quiet: bool, **options: Any) -> i
     from jumar.learning.run.learn import learn
     from jumar.learning.run.read import read_progress
 
-    request = _request(items, options)
+    only_plan = options.pop("plan")
+    request = _request(items, options, asked=not only_plan)
+    if only_plan:
+        return _show_plan(request, as_json=as_json)
     switch = StopSwitch()
     display = learn_display(lambda number: read_progress(request.output, number), as_json=as_json, quiet=quiet)
     with warned(), signals_handled(switch, quiet=quiet), display:
-        found = learn(request, switch=switch, listener=display.hear, hear=display.judged)
+        found = learn(request, switch=switch, listener=display.hear, hear=display.judged, planned=display.planned)
     if as_json:
         print_json(found.document())
     else:
@@ -104,10 +109,26 @@ def run_command(items: Path, *, as_json: bool, quiet: bool, **options: Any) -> i
     return found.exit_code
 
 
-def _request(items: Path, options: dict[str, Any]) -> LearnRequest:
+def _show_plan(request: LearnRequest, *, as_json: bool) -> int:
+    from jumar.learning.run.data import plan_of
+
+    with warned():
+        plan = plan_of(request)
+    if as_json:
+        print_json(plan.to_json())
+        return 0
+    for label, text in plan.lines():
+        print_line(label, text)
+    return 0
+
+
+def _request(items: Path, options: dict[str, Any], *, asked: bool) -> LearnRequest:
+    """Return what is to be learned; where nobody is to be ``asked``, a judge and a folder may be left out."""
     from jumar.judging.items.records import field_map
 
-    if options["judge"] is None:
+    if asked and options["output"] is None:
+        raise click.UsageError("Missing option '-o' / '--output': the folder for what is learned; only --plan needs none.")
+    if asked and options["judge"] is None:
         raise ConfigError("learning needs a judge to learn from: give --judge openai:MODEL, replay:FILE, …")
     if not MOST_OPEN <= options["heldout"] <= MOST_SEALED:  # a number that is none slips through every range
         raise ConfigError(f"--heldout {options['heldout']}: give a share from {MOST_OPEN} to {MOST_SEALED}")
@@ -122,7 +143,8 @@ def _request(items: Path, options: dict[str, Any]) -> LearnRequest:
     given: dict[str, Any] = {
         **options,
         "items": items,
-        "judge": judge_config(options, options["cache"]),
+        "output": options["output"] or Path(),
+        "judge": judge_config({**options, "judge": options["judge"] or ""}, options["cache"]),
         "fields": field_map(named),
     }
     return LearnRequest(**{field.name: given[field.name] for field in fields(LearnRequest)})

@@ -11,10 +11,11 @@ import click
 
 from jumar.cli.common import json_option, print_json, print_line, print_text, quiet_option, shown_path
 from jumar.cli.terminal.output import choose_format, write_document
-from jumar.core.text import escape, plural
+from jumar.core.text import escape, plural, signed
 from jumar.learning.report.view import LearningReport
 from jumar.learning.run.request import LearnResult
 
+_GAMED: Final = 5  # probes that are named
 _VERDICTS: Final = {
     "tracks": "tracks: agrees with the judge beyond chance, a constant and the length of the text",
     "not_proven": "not proven: the held-out items leave open whether it agrees with the judge",
@@ -48,7 +49,8 @@ def show_summary(report: LearningReport) -> None:
     if summary is None:
         return
     held, iterations = summary["heldout"], plural(int(summary["iterations"]), "iteration")
-    best = "the start: none scored higher" if report.best == 0 else f"{report.best}"
+    equal = report.best is not None and report.scores.get(report.best) == report.scores.get(0)
+    best = "the start: none scored higher" if report.best == 0 else f"{report.best}{', as good as the start' if equal else ''}"
     print_line("learned", f"{iterations}, best is {best}; {Totals.of(report.logs).text}, {summary['rolled_back']:,} rolled back")
     print_line("set", _set(report))
     told = list(dict.fromkeys(str(note) for proposal in report.proposals.values() for note in proposal.get("told", ())))
@@ -68,16 +70,27 @@ def show_summary(report: LearningReport) -> None:
         print_line(
             "ranks",
             f"Spearman {_number(held['spearman'])} {_interval(held['spearman_interval'])}; "
-            f"baseline: length only {_number(held['length_spearman'])}",
+            f"baseline: length only {_number(held['length_spearman'])}{_ceiling(summary)}",
         )
-    failed = [name.replace("_", " ") for name, one in summary["probes"]["probes"].items() if not one["passed"]]
+    failed = {name: one["mean_change"] or 0.0 for name, one in summary["probes"]["probes"].items() if not one["passed"]}
     if failed:
-        print_line("gamed", f"real items that were made worse score higher, or may: {', '.join(failed)}")
+        most = sorted(failed, key=lambda name: -failed[name])[:_GAMED]
+        more = f", and {len(failed) - len(most):,} more" if len(failed) > len(most) else ""
+        gained = ", ".join(f"{name.replace('_', ' ')} {signed(failed[name])}" for name in most)
+        print_line("gamed", f"real items that were made worse score higher, or may: {gained}{more}")
     print_line("quality", _quality(report, summary))
-    print_line("converged", converged_text(summary, report.logs))
+    print_line("converged", converged_text(summary))
     if summary["verdict"] == "tracks" and not summary.get("converged"):
-        print_line("", "learning did not come to rest; the verdict is about the set that is kept, on held-out items, and holds")
+        print_line("", "the verdict is about the set that is kept, on held-out items, and holds")
     print_line("judge", _paid(report, summary))
+
+
+def _ceiling(summary: Mapping[str, Any]) -> str:
+    """Return how much of what the judge's own noise allows was attained, where that is known."""
+    found = summary.get("noise_ceiling")
+    if found is None or found["attained"] is None:
+        return ""
+    return f"; {found['attained']:.0%} of the {found['spearman']:.2f} that the judge's own noise allows"
 
 
 def _set(report: LearningReport) -> str:
@@ -86,9 +99,9 @@ def _set(report: LearningReport) -> str:
     said = plural(len(report.patterns) - steps, "phrase")
     supported = 0 if report.summary is None else int(report.summary["supported"])
     if not report.patterns:
-        return "empty: nothing was learned, its scores are those of the built-in rubric"
-    if report.flat:
-        return f"in effect one score for everything: nothing was learned ({said}, {plural(steps, 'step')} of measured features)"
+        return f"empty: nothing was learned; {report.empty_means}"
+    if report.orders_only:
+        return f"{said} and {plural(steps, 'step')} of measured features that order items, and give all about the same score"
     members = f"{said}, {supported:,} supported one by one" if steps < len(report.patterns) else "no phrase"
     fitted = f"; {plural(steps, 'step')} of measured features, which the fit sets and nothing proposes"
     return members + (fitted if steps else "")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 
+from jumar.app.decide import Applied, apply_selected, commit_selected, plan_selected, selected_iteration, undo_apply, workdir_for
 from jumar.cli.common import (
     command_for,
     loop_argument,
@@ -20,19 +20,15 @@ from jumar.cli.common import (
     standard_options,
     way_to_apply,
 )
-from jumar.core.clock import SystemClock, current_user
 from jumar.core.redaction import current, redacted_json
 from jumar.core.text import escape, plural
-from jumar.errors import NothingEvaluatedError, UsageError
-from jumar.loop.decisions.apply import apply, data_of, finish, plan_undo, undo, way_back, workdir_of
-from jumar.loop.decisions.git import make_branch, make_commit
+from jumar.errors import UsageError
+from jumar.loop.decisions.apply import data_of, plan_undo, way_back
+from jumar.loop.decisions.git import CommitResult
 from jumar.loop.decisions.moves import Change
-from jumar.loop.decisions.plan import ApplyPlan, plan_apply, unclaimed
-from jumar.loop.decisions.select import record_selection, refuse_program
-from jumar.loop.report.views import refresh_views
-from jumar.loop.store.in_force import artifact_rules, config_now, criteria_of, last_applied, select_from, standing, unfinished
+from jumar.loop.decisions.plan import ApplyPlan, unclaimed
+from jumar.loop.store.in_force import last_applied, unfinished
 from jumar.loop.store.loop_store import LoopStore
-from jumar.loop.store.running import locked_tree
 from jumar.model import Decision
 
 _SHOWN = 5  # of the files that git filters
@@ -80,8 +76,6 @@ def apply_command(loop: str | None, root: Path, **given: Any) -> int:
     """
     _check_options(given)
     store = open_loop(root, loop, tell=not (given["quiet"] or given["as_json"]))
-    if not given["dry_run"]:
-        refuse_program(store.loop_id, "apply")
     if given["dry_run"]:
         _dry_run(store, given)
     elif given["take_back"]:
@@ -112,40 +106,6 @@ def _print_document(document: Mapping[str, Any]) -> None:
     print_json(redacted_json(document, current().redact))
 
 
-def _workdir(store: LoopStore) -> Path:
-    if store.workdir is None:
-        kept = shown_path(store.paths.final_output)
-        raise UsageError(f"loop '{store.loop_id}' names no working directory to apply to; its selected files are in {kept}")
-    return store.workdir
-
-
-def _standing(store: LoopStore) -> tuple[int, Decision | None]:
-    """Return the iteration that stands, or would stand by the rules, and the decision if there is one yet."""
-    found = standing(store, criteria_of(config_now(store)))
-    if found.iteration is None:
-        raise NothingEvaluatedError(
-            f"nothing to apply: no iteration of loop '{store.loop_id}' has a valid score; `jumar show` says why for each"
-        )
-    return found.iteration, found.decision
-
-
-def _decided(store: LoopStore, *, by: str, at: str) -> tuple[int, str]:
-    """Return the iteration that stands and why; record the selection first when nobody decided yet. The lock is held."""
-    iteration, decision = _standing(store)
-    if decision is None:
-        decision = record_selection(store, select_from(store, criteria_of(config_now(store))), by=by, at=at)
-    return iteration, decision.reason
-
-
-@contextlib.contextmanager
-def _changing(store: LoopStore, workdir: Path) -> Generator[tuple[str, str]]:
-    """Hold both locks, give who and when, and bring the views up to date at the end."""
-    clock = SystemClock()
-    with store.lock(), locked_tree(store, workdir):
-        yield current_user(), clock.now()
-        refresh_views(store, at=clock.now())
-
-
 # ------------------------------------------------------------------------------------------------------- looking only
 
 
@@ -164,8 +124,7 @@ def _dry_run(store: LoopStore, given: Mapping[str, Any]) -> None:
             print_line("conflict", f"{_name(path)} changed since; --force sets it aside first")
         _print_lines(_left_alone(undo.left_alone))
         return
-    iteration, _ = _standing(store)
-    plan = plan_apply(store, iteration, _workdir(store), artifact_rules(store))
+    plan = plan_selected(store)
     if given["as_json"]:
         further = {"dry_run": True, "applied": False, "interrupted": found and found.kind}
         _print_document({"loop_id": store.loop_id, **plan.to_json(), **further})
@@ -175,11 +134,11 @@ def _dry_run(store: LoopStore, given: Mapping[str, Any]) -> None:
         print_line("note", f"the {found.kind} of iteration {found.best_iteration} was interrupted; {way_out} finishes it first")
     if plan.empty:
         print_line(
-            "plan", f"{shown_path(plan.workdir)} holds iteration {iteration} already ({plural(len(plan.unchanged), 'file')})"
+            "plan", f"{shown_path(plan.workdir)} holds iteration {plan.iteration} already ({plural(len(plan.unchanged), 'file')})"
         )
         _print_lines(_left_alone(plan.left_alone))
         return
-    print_line("plan", f"applying iteration {iteration} to {shown_path(plan.workdir)} would change")
+    print_line("plan", f"applying iteration {plan.iteration} to {shown_path(plan.workdir)} would change")
     _print_changes(plan.moves.changes)
     print_line("files", f"{_counts(plan)}; nothing was written")
     _print_lines(_left_alone(plan.left_alone))
@@ -210,8 +169,7 @@ def _counts(plan: ApplyPlan) -> str:
 
 def _undo(store: LoopStore, given: Mapping[str, Any]) -> None:
     workdir = plan_undo(store).workdir
-    with _changing(store, workdir) as (by, at):
-        decision = undo(store, by=by, at=at, force=given["force"])
+    decision = undo_apply(store, force=given["force"])
     kept = decision.data.get("set_aside")
     changed = any(data_of(decision).section("moves").data.values())
     if given["as_json"]:
@@ -236,17 +194,14 @@ def _undo(store: LoopStore, given: Mapping[str, Any]) -> None:
 
 
 def _apply(store: LoopStore, given: Mapping[str, Any]) -> None:
-    workdir = _workdir(store)
-    found = unfinished(store)
-    if found is not None:
-        workdir = workdir_of(store, found)
-    with _changing(store, workdir) as (by, at):
-        if unfinished(store) is not None:
-            document, lines = _finished(store, finish(store, by=by, at=at))
-        elif given["branch"] is not None or given["make_commit"]:
-            document, lines = _with_git(store, workdir, given["branch"], by=by, at=at)
-        else:
-            document, lines = _plainly(store, workdir, by=by, at=at)
+    with_git = given["branch"] is not None or given["make_commit"]
+    done = commit_selected(store, given["branch"]) if with_git else apply_selected(store)
+    if done.plan is not None:
+        document, lines = _plainly(store, done, done.plan)
+    elif done.commit is not None:
+        document, lines = _with_git(store, done, done.commit, given["branch"])
+    else:
+        document, lines = _finished(store, cast("Decision", done.decision))
     if given["as_json"]:
         _print_document(document)
     elif not given["quiet"]:
@@ -260,40 +215,34 @@ Answer = tuple[dict[str, Any], list[tuple[str, str]]]
 def _finished(store: LoopStore, decision: Decision) -> Answer:
     iteration = decision.best_iteration
     lines = [("finished", f"the interrupted {decision.kind} of iteration {iteration}")]
-    stands, _ = _standing(store)
+    stands, _ = selected_iteration(store)
     if decision.kind == "undo" or stands != iteration:
         lines.append(("next", f"{command_for('apply', store.paths.directory)} again applies iteration {stands}"))
     document = {"loop_id": store.loop_id, "iteration": iteration, "finished": decision.kind, "decision": decision.number}
     return document | {"applied": decision.kind == "apply", "standing": stands}, lines
 
 
-def _plainly(store: LoopStore, workdir: Path, *, by: str, at: str) -> Answer:
-    iteration, reason = _decided(store, by=by, at=at)
-    plan = plan_apply(store, iteration, workdir, artifact_rules(store))
-    # an apply that changes nothing is written down too: --undo takes back the last one, not the one before it
-    decision = apply(store, plan, by=by, at=at, reason=reason)
+def _plainly(store: LoopStore, done: Applied, plan: ApplyPlan) -> Answer:
     undo = command_for("apply", store.paths.directory, "--undo")
     document = {"loop_id": store.loop_id, **plan.to_json(), "dry_run": False, "applied": not plan.empty}
-    document |= {"decision": decision.number, "undo": command_for("apply", store.paths.directory, "--undo", named=True)}
+    document["decision"] = done.decision and done.decision.number
+    document["undo"] = command_for("apply", store.paths.directory, "--undo", named=True)
     if plan.empty:
-        line = f"{shown_path(workdir)} holds iteration {iteration} already ({plural(len(plan.unchanged), 'file')})"
+        line = f"{shown_path(plan.workdir)} holds iteration {plan.iteration} already ({plural(len(plan.unchanged), 'file')})"
         return document, [("applied", line), *_left_alone(plan.left_alone)]
-    lines = [("applied", f"iteration {iteration} is in {shown_path(workdir)}: {_counts(plan)}")]
+    lines = [("applied", f"iteration {plan.iteration} is in {shown_path(plan.workdir)}: {_counts(plan)}")]
     lines += [("not made", f"{_name(path)} (a FIFO, device or socket)") for path in plan.skipped]
     lines += _left_alone(plan.left_alone)
     lines.append(("undo", undo))
     return document, lines
 
 
-def _with_git(store: LoopStore, workdir: Path, branch: str | None, *, by: str, at: str) -> Answer:
-    iteration, reason = _decided(store, by=by, at=at)
-    rules = artifact_rules(store)
+def _with_git(store: LoopStore, done: Applied, made: CommitResult, branch: str | None) -> Answer:
+    iteration, workdir = done.iteration, workdir_for(store)
     if branch is not None:
-        made = make_branch(store, iteration, workdir, branch, rules=rules, by=by, at=at)
         untouched = "working directory and HEAD are as they were"
         lines = [("branch", f"iteration {iteration} is {made.commit[:12]} on branch {escape(branch)}; {untouched}")]
     else:
-        made = make_commit(store, iteration, workdir, rules=rules, by=by, at=at, reason=reason)
         where = escape(made.ref.removeprefix("refs/heads/"))
         lines = [("commit", f"iteration {iteration} is {made.commit[:12]} on {where}, and in {shown_path(workdir)}")]
     if not made.created:

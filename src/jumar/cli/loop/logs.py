@@ -18,6 +18,7 @@ from jumar.cli.common import (
     standard_options,
     writable,
 )
+from jumar.core.files import read_bytes, read_from
 from jumar.core.text import escape, escape_block
 from jumar.errors import NotFoundError, UsageError
 from jumar.loop.report.observer import LoopObserver, log_files
@@ -94,7 +95,7 @@ def _files(observer: LoopObserver, iteration: int | None, which: str) -> tuple[i
 
 def _text(path: Path) -> str:
     try:
-        return path.read_bytes().decode("utf-8", "backslashreplace")
+        return read_bytes(path).decode("utf-8", "backslashreplace")
     except OSError:
         return ""
 
@@ -111,9 +112,7 @@ class _Printer:
     def show(self, key: tuple[int | None, int, str], path: Path, *, whole: bool) -> None:
         """Print what is new: up to the last line feed, or with ``whole`` all of it."""
         try:
-            with path.open("rb") as stream:
-                stream.seek(self._printed.get(key, 0))
-                data = stream.read()
+            data = read_from(path, self._printed.get(key, 0))
         except OSError:
             return
         if not whole:

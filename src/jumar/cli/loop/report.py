@@ -13,14 +13,16 @@ from jumar.cli.terminal.output import choose_format, new_page, show_page, write_
 from jumar.core.redaction import current
 from jumar.errors import UsageError
 from jumar.loop.report import export, page
+from jumar.loop.report.changes import changes_of
 from jumar.loop.report.read import LoopReport, load_report
+from jumar.loop.store.loop_store import LoopStore
 
-_FORMATS: Final[Mapping[str, tuple[Callable[[LoopReport], str], tuple[str, ...]]]] = {
-    "md": (page.render_markdown, (".md",)),
-    "json": (export.render_json, (".json",)),
-    "csv": (export.render_csv, (".csv",)),
-    "html": (page.render_html, (".html", ".htm")),
-    "junit": (export.render_junit, (".xml",)),
+_FORMATS: Final[Mapping[str, tuple[Callable[[LoopReport, LoopStore], str], tuple[str, ...]]]] = {
+    "md": (lambda report, _: page.render_markdown(report), (".md",)),
+    "json": (lambda report, _: export.render_json(report), (".json",)),
+    "csv": (lambda report, _: export.render_csv(report), (".csv",)),
+    "html": (lambda report, store: page.render_html(report, changes=changes_of(store, report)), (".html", ".htm")),
+    "junit": (lambda report, _: export.render_junit(report), (".xml",)),
 }
 """What writes a format, and the suffixes of its files."""
 
@@ -55,7 +57,7 @@ def report_command(
         output, form = new_page(), "html"
     chosen = choose_format("html" if opened else form, output, _SUFFIXES, default="md", as_json=as_json)
     store = open_loop(root, loop)
-    text = _FORMATS[chosen][0](load_report(store))
+    text = _FORMATS[chosen][0](load_report(store), store)
     if chosen != "json":  # there names of files lead to them
         text = current().redact(text)
     refresh_if_free(store)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 import click
 
+from jumar.app.decide import select_iteration
 from jumar.cli.common import (
     DecimalRange,
     command_for,
@@ -20,17 +22,15 @@ from jumar.cli.common import (
     shown_path,
     standard_options,
 )
-from jumar.core.clock import SystemClock, current_user
 from jumar.core.rendering.figures import in_points, point_text
 from jumar.core.text import escape, points
 from jumar.errors import UsageError
-from jumar.loop.decisions.select import calling_program, override, parse_use, running_program
+from jumar.loop.decisions.select import parse_use
 from jumar.loop.ranking.choose import choose, ordered
-from jumar.loop.report.views import refresh_views
 from jumar.loop.store.in_force import config_now, criteria_of, select_from, standing
 from jumar.loop.store.loop_store import LoopStore
 from jumar.model import Decision, SelectionCriteria, SelectionResult
-from jumar.model.selection import MODES
+from jumar.model.selection import MODES, refuse_share
 
 _EPILOG = """\b
 Examples:
@@ -72,6 +72,11 @@ def select_command(
     """
     if reason is not None and use is None:
         raise UsageError("--reason belongs to --use best|final|N")
+    if threshold is not None:
+        try:
+            refuse_share(threshold)
+        except ValueError as error:
+            raise UsageError(f"--threshold: {error}") from None
     store = open_loop(root, loop, tell=use is not None and not (quiet or as_json))
     own = criteria_of(config_now(store))
     criteria = replace(
@@ -146,13 +151,13 @@ def _override(store: LoopStore, use: str, reason: str, criteria: SelectionCriter
             f"loop '{store.loop_id}' allows no overrides: its configuration has [override] enabled = false. "
             "Without --use this command computes the rules' choice; --mode and --threshold try others."
         )
-    clock = SystemClock()
-    with store.lock():
-        program = calling_program(store.loop_id) or running_program(store)
-        at, by = clock.now(), current_user()
-        decision = override(store, wanted, reason=reason, by=by, at=at, criteria=criteria, made_by=program)
-        refresh_views(store, at=clock.now())
-    return decision
+    confirm = _confirmed if sys.stdin.isatty() else None
+    return select_iteration(store, wanted, reason=reason, criteria=criteria, confirm=confirm)
+
+
+def _confirmed(begun: str) -> bool:
+    print_line("note", f"jumar was killed in {begun}: a program of the loop may be who asks for this", err=True)
+    return click.confirm("select it all the same?", err=True)
 
 
 def _show_override(store: LoopStore, decision: Decision, criteria: SelectionCriteria, *, as_json: bool, quiet: bool) -> None:

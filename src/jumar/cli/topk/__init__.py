@@ -202,13 +202,3 @@ def document(record: object, *names: str) -> dict[str, Any]:
         value = getattr(record, name)
         shown.update(estimated(name, value) if isinstance(value, Estimate) else {name: value})
     return shown
-
-
-def figure(estimate: Estimate, form: str = "{:.3f}") -> str:
-    """Return a figure for people, a dash when there is none."""
-    return "—" if estimate.value is None else form.format(estimate.value)
-
-
-def interval(estimate: Estimate, form: str = "{:.3f}") -> str:
-    """Return an interval for people, nothing when there is none."""
-    return "" if estimate.low is None or estimate.high is None else f"{form.format(estimate.low)} to {form.format(estimate.high)}"

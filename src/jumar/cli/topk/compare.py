@@ -12,12 +12,13 @@ import click
 
 from jumar.cli.common import json_option, print_json, print_line, print_text, quiet_option
 from jumar.cli.terminal.output import Column, TableRow, print_table
-from jumar.cli.topk import document, estimated, figure, interval, labelled_options, read_labelled, runs_argument
+from jumar.cli.topk import document, estimated, labelled_options, read_labelled, runs_argument
 from jumar.core.text import cell_width
+from jumar.topk.report.cuts import comparison_cells, comparison_heads, figure, interval
 
 if TYPE_CHECKING:
     from jumar.topk.result import Scale
-    from jumar.topk.tuning.metrics import Comparison, ComparisonRow
+    from jumar.topk.tuning.metrics import Comparison
 
 _EPILOG = """\b
 Examples:
@@ -84,11 +85,9 @@ def _document(comparison: Comparison) -> dict[str, Any]:
 
 
 def _print(comparison: Comparison, *, quiet: bool) -> None:
-    abstaining = comparison.min_k == 0 or comparison.in_scope < comparison.queries
-    names = ("strategy", "F1", "95 %", "precision", "recall", "nDCG", "mean k", "skill", "95 %", "gap")
-    names += ("wrongly empty", "wrongly answered") if abstaining else ()
+    names = comparison_heads(comparison)
     columns = [Column(name=name, right=bool(place), fold=name.startswith("wrongly")) for place, name in enumerate(names)]
-    _print_parts(columns, [_cells(row, abstaining=abstaining) for row in comparison.rows])
+    _print_parts(columns, [comparison_cells(comparison, row) for row in comparison.rows])
     if quiet:
         return
     outside = comparison.queries - comparison.in_scope
@@ -120,19 +119,3 @@ def _print_parts(columns: list[Column], rows: list[tuple[str, ...]]) -> None:
 def _width(columns: list[Column], rows: list[tuple[str, ...]]) -> int:
     names = tuple(column.name for column in columns)
     return sum(2 + max(map(cell_width, cells)) for cells in zip(names, *rows, strict=True))
-
-
-def _cells(row: ComparisonRow, *, abstaining: bool) -> tuple[str, ...]:
-    cells = (
-        row.strategy,
-        figure(row.f1),
-        interval(row.f1),
-        figure(row.precision),
-        figure(row.recall),
-        figure(row.ndcg),
-        figure(row.mean_k, "{:.1f}"),
-        figure(row.skill, "{:+.3f}"),
-        interval(row.skill, "{:+.3f}"),
-        figure(row.oracle_gap),
-    )
-    return (*cells, figure(row.wrongly_empty, "{:.1%}"), figure(row.wrongly_answered, "{:.1%}")) if abstaining else cells

@@ -14,14 +14,13 @@ from jumar.cli.topk import (
     check_output,
     document,
     estimated,
-    figure,
-    interval,
     labelled_options,
     read_labelled,
     runs_argument,
 )
 from jumar.core.text import escape
 from jumar.errors import StoreWriteError, UsageError
+from jumar.topk.report.cuts import figure, interval
 from jumar.topk.selection_file import check_replaceable, render_selection
 from jumar.topk.settings import SELECTIONS, Selection
 

@@ -11,8 +11,9 @@ import functools
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from jumar.core.text import escape, escape_block, plural
 
@@ -62,23 +63,56 @@ def row(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-SHARED = "jumar.core.rendering"
+SHARED: Final = "jumar.core.rendering"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """What a page stands in: a template of ``package`` that every page extends, and the ``values`` that it is filled with.
+
+    ``links`` is what the address of a part (an iteration, a case) begins with, empty where parts have no pages.
+    """
+
+    template: str = "document.html.j2"
+    package: str = SHARED
+    links: str = ""
+    values: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+DOCUMENT: Final = Layout()
+"""A page of its own, with its style inside: it reads the same from a file, a server or an e-mail attachment."""
 
 
 def render_page(
-    template: str, page: Mapping[str, Any], *, package: str = SHARED, styles: tuple[str, ...] = ("report.css",)
+    template: str,
+    page: Mapping[str, Any],
+    *,
+    package: str = SHARED,
+    styles: tuple[str, ...] = ("report.css",),
+    layout: Layout = DOCUMENT,
 ) -> str:
-    """Return ``template`` filled with ``page``; it reads the same from a file, a server or an e-mail attachment.
+    """Return ``template`` filled with ``page``, in ``layout``.
 
     ``package`` is the one whose folder ``templates`` holds the template and styles of its own; what is not there is one that all
     reports share. ``styles`` become one style sheet. Everything in ``page`` is escaped, and its control characters are shown.
     """
     from markupsafe import Markup
 
-    css = "".join(_style(package, name) for name in styles)
+    css = style_sheet(package, styles)
     digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode("ascii")
-    loaded = _environment(package, autoescape=True).get_template(template)
-    return loaded.render(page=page, css=Markup(css), style_hash=f"sha256-{digest}")  # noqa: S704 - our own style sheet
+    loaded = _environment((package, layout.package), autoescape=True).get_template(template)
+    return loaded.render(
+        page=page,
+        css=Markup(css),  # noqa: S704 - our own style sheet
+        style_hash=f"sha256-{digest}",
+        layout=layout.template,
+        around=layout,
+    )
+
+
+def style_sheet(package: str, styles: tuple[str, ...]) -> str:
+    """Return the styles as one sheet, each from the package's templates or from those that all share."""
+    return "".join(_style(package, name) for name in styles)
 
 
 def render_text(template: str, page: Mapping[str, Any], *, package: str) -> str:
@@ -86,7 +120,7 @@ def render_text(template: str, page: Mapping[str, Any], *, package: str) -> str:
 
     Nothing is escaped by itself: the filter ``inline`` is :func:`jumar.core.rendering.html.inline`.
     """
-    return _environment(package, autoescape=False).get_template(template).render(page=page)
+    return _environment((package,), autoescape=False).get_template(template).render(page=page)
 
 
 @functools.cache
@@ -96,7 +130,7 @@ def _style(package: str, name: str) -> str:
 
 
 @functools.cache
-def _environment(package: str, *, autoescape: bool) -> Environment:
+def _environment(packages: tuple[str, ...], *, autoescape: bool) -> Environment:
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -105,7 +139,7 @@ def _environment(package: str, *, autoescape: bool) -> Environment:
         return escape(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
     made = Environment(
-        loader=ChoiceLoader([PackageLoader(name, "templates") for name in dict.fromkeys((package, SHARED))]),
+        loader=ChoiceLoader([PackageLoader(name, "templates") for name in dict.fromkeys((*packages, SHARED))]),
         autoescape=autoescape,  # noqa: S701 - markdown escapes its names by the filter inline
         undefined=StrictUndefined,
         finalize=visible if autoescape else None,

@@ -35,7 +35,7 @@ from jumar.judging.asking.cache import ReplyCache
 from jumar.judging.asking.call_log import CallLedger, CallLog
 from jumar.judging.asking.settings import JudgeSettings
 from jumar.judging.asking.summary import (
-    NOT_THE_JUDGES,
+    NOT_ASKED,
     CallTotals,
     Evaluation,
     JudgeInterruptedError,
@@ -90,7 +90,7 @@ class JudgeRun:
         self._total = total if total is not None else len(items) if isinstance(items, Sized) else None
         self._calls = calls or CallLog(reserve=self._settings.reserve_cost)
         self._ledger = CallLedger(self._calls, self._settings.max_cost, prices)
-        recorded = bool(getattr(judge, "recorded", False))  # its answers are on file: no second reading, nothing to keep
+        self._recorded = recorded = bool(getattr(judge, "recorded", False))  # on file: no second reading, nothing to keep
         self._asker = Asker(
             judge,
             self._settings,
@@ -162,13 +162,14 @@ class JudgeRun:
 
     def _counted(self, result: Result) -> Result:
         self._tally.add(result)
-        if isinstance(result, Unscored) and result.kind not in NOT_THE_JUDGES:
+        if isinstance(result, Unscored) and result.kind not in NOT_ASKED:
             self._last = result
         if isinstance(result, Unscored) and result.kind == "rejected" and self._ended is None:
             self._end("rejected")
         if self._asker.failing:
             self._end("failing")
-        if self._total is not None and self._tally.failures > self._settings.max_unscored * self._total:
+        # what is on record costs nothing, and is given whole
+        if not self._recorded and self._total is not None and self._tally.failures > self._settings.max_unscored * self._total:
             self._end("unreliable")
         return result
 
@@ -192,10 +193,12 @@ class JudgeRun:
             why = f"more than {self._settings.max_unscored:.0%}: what the judge said about the others says nothing about them all"
             if self._ended == "failing":
                 why = f"{self._settings.consecutive_failures} in a row without an answer, and nothing more was asked"
-            kinds = ", ".join(f"{count} {kind}" for kind, count in tally.kinds.most_common() if kind not in NOT_THE_JUDGES)
+            kinds = ", ".join(f"{count} {kind}" for kind, count in tally.kinds.most_common() if kind not in NOT_ASKED)
             way_out = "Mend the judge, or ask fewer at once"
             if self._last is not None and self._last.kind == "out_of_range":
                 way_out = "Give the judge's own scale with --judge-scale LO,HI (judge_scale in [evaluator]), or mend the judge"
+            elif self._last is not None and self._last.kind == "missing":
+                way_out = "Name a file that has these items, or permit it with --max-unscored 1.0"
             of = self._total if self._total is not None and self._ended else asked
             raise EvaluationUnreliableError(
                 f"{tally.failures:,} of {of:,} items could not be judged ({kinds}), {why}. The last failure: "

@@ -66,7 +66,7 @@ class JudgeSettings(Record):
         _check("max_unscored", self.max_unscored, 0 <= self.max_unscored <= 1, "from 0 to 1")
 
 
-_OPTIONS: Final = ("repeat", "max_cost", "reserve_cost", "concurrency", "timeout", "max_retries", "backoff_base")
+_OPTIONS: Final = ("repeat", "max_cost", "reserve_cost", "concurrency", "timeout", "max_retries", "backoff_base", "max_unscored")
 
 
 def _check(name: str, value: object, holds: bool, wanted: str) -> None:  # noqa: FBT001 - reads as a sentence

@@ -107,6 +107,9 @@ Result = ExpensiveModeResult | Unscored
 NOT_THE_JUDGES: Final[frozenset[UnscoredKind]] = frozenset({"missing", "budget", "abstained"})
 """Kinds that say nothing about the judge's reliability: the item was not on record, or not asked about."""
 
+NOT_ASKED: Final[frozenset[UnscoredKind]] = frozenset({"budget", "abstained"})
+"""Kinds of items that the judge was not asked about, of which as many may be unscored as there are."""
+
 
 class JudgeRejectedError(ConfigError):
     """The judge rejects every question: a wrong key, an unknown model. ``evaluation`` holds what was judged before that."""
@@ -214,7 +217,7 @@ class CallTotals:
     @property
     def failures(self) -> int:
         """Items that the judge was asked about in vain."""
-        return sum(count for kind, count in self.kinds.items() if kind not in NOT_THE_JUDGES)
+        return sum(count for kind, count in self.kinds.items() if kind not in NOT_ASKED)
 
     @property
     def average(self) -> float | None:

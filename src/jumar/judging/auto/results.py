@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, cast
 
 from jumar.core import __version__
-from jumar.core.files import as_write_error, write_named
+from jumar.core.files import as_write_error, read_bytes, write_named
 from jumar.core.lock import writing
 from jumar.core.text import escape, json_rows, json_text
 from jumar.errors import StoreDamagedError, StoreWriteError, UsageError
@@ -94,7 +94,7 @@ def read_audits(path: Path | None, patterns: str) -> AuditLog:
     if path is not None and not path.absolute().parent.is_dir():
         raise UsageError(f"--audits {escape(str(path))}: its folder does not exist; make it first")
     try:
-        lines = [] if path is None else path.read_bytes().splitlines()
+        lines = [] if path is None else read_bytes(path, links=True).splitlines()
     except FileNotFoundError:
         lines = []
     except OSError as error:

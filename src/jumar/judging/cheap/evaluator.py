@@ -9,7 +9,7 @@ from typing import Any, Literal
 from jumar.errors import ConfigError
 from jumar.judging.cheap.evidence import PatternEvidence
 from jumar.judging.cheap.panels import StoryPanel, TextPanel
-from jumar.judging.cheap.scoring import AppliedScorecard, CheapReading, CheapScorer
+from jumar.judging.cheap.scoring import AppliedScorecard, CheapReading, CheapScorer, Details
 from jumar.judging.items.item import Item, as_item, as_story
 from jumar.judging.models import CheapModeResult, Story, Unscored
 from jumar.judging.patterns.models import PatternSet, Scorecard
@@ -68,6 +68,10 @@ class CheapModeEvaluator:
         ``most``: only so many of what was given, those that moved the score most.
         """
         return (self._of_texts if reading.item.story is None else self._of_stories).result(reading, parts=parts, most=most)
+
+    def details(self, reading: CheapReading) -> Details:
+        """Return what :meth:`result` says besides the score, as it is counted."""
+        return (self._of_texts if reading.item.story is None else self._of_stories).details(reading)
 
     def evaluate_item(self, item: Item, *, parts: bool = True) -> CheapModeResult | Unscored:
         """Return an item's score with everything that led to it, or ``Unscored`` when there is nothing to judge."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 import re
 from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from jumar.judging.cheap.evidence import View
-from jumar.judging.cheap.phrases import TextParts, content_words, count_phrases, has_phrase, take_apart, value_scorer
+from jumar.judging.cheap.phrases import TextParts, content_words, count_phrases, find_words, has_phrase, take_apart, value_scorer
 from jumar.judging.items.item import Item
 from jumar.judging.models import Story
 from jumar.judging.patterns.models import TechValidation, ValuePhrase
@@ -146,20 +145,22 @@ class StoryPanel:
         rules, told = self._rubric.scope_check, item.text.lower()
         criteria = _saying(item.story.acceptance_criteria)
         testable = _checkable(criteria) / len(criteria) if criteria else 0.0
-        invest = {
-            "independent": 0.0 if _says(told, _DEPENDS_IN, _DEPENDS) else 1.0,
-            "negotiable": 0.0 if _says(told, _PRESCRIBES_IN, _PRESCRIBES) else 1.0,
-            "valuable": value,
-            "estimable": (area + count) / 2.0,
-            "small": 1.0 if len(item.story.description) <= rules.longest and len(criteria) <= rules.most_criteria else 0.0,
-            "testable": testable,
-        }
+        independent = 0.0 if _says(told, _DEPENDS_IN, _DEPENDS) else 1.0
+        negotiable = 0.0 if _says(told, _PRESCRIBES_IN, _PRESCRIBES) else 1.0
+        estimable = (area + count) / 2.0
+        small = 1.0 if len(item.story.description) <= rules.longest and len(criteria) <= rules.most_criteria else 0.0
         return {
             "story_quality": (title + count + value) / 3.0,
             "tech_accuracy": area,
             "actionability": (title + testable + scope) / 3.0,
-            "invest": functools.reduce(operator.add, invest.values()) / 6.0,
-            **{f"invest_{name}": score for name, score in invest.items()},
+            # in this order: other sums may differ in their last bit
+            "invest": (independent + negotiable + value + estimable + small + testable) / 6.0,
+            "invest_independent": independent,
+            "invest_negotiable": negotiable,
+            "invest_valuable": value,
+            "invest_estimable": estimable,
+            "invest_small": small,
+            "invest_testable": testable,
         }
 
 
@@ -170,18 +171,24 @@ def _saying(criteria: list[str]) -> list[str]:
 
 def _checkable(criteria: Sequence[str]) -> int:
     """Return how many criteria have a digit or one of the words; a word with punctuation right after it is another word."""
-    none_of, digit = _CHECKABLE.isdisjoint, _DIGIT.search
-    return sum(not none_of(criterion.lower().split()) or digit(criterion) is not None for criterion in criteria)
+    none_of, digit, count = _CHECKABLE.isdisjoint, _DIGIT.search, 0
+    for criterion in criteria:
+        if not none_of(criterion.lower().split()) or digit(criterion) is not None:
+            count += 1
+    return count
 
 
 def _says(told: str, hints: Sequence[str], phrases: Sequence[str]) -> bool:
     """Return whether one of ``phrases`` is there; without any of ``hints``, which are parts of them, there is no need to look."""
-    return any(hint in told for hint in hints) and any(has_phrase(told, phrase) for phrase in phrases)
+    for hint in hints:  # faster than any() of a generator, and most texts have none
+        if hint in told:
+            return any(has_phrase(told, phrase) for phrase in phrases)
+    return False
 
 
 _ENTRY = re.compile(r"^[ \t]*(?:[-*•+]|\d{1,3}[.)])[ \t]+(\S.*)$", re.MULTILINE)
 _CODE = re.compile(r"`[^`\n]+`")
-_NAME_INSIDE = re.compile(r"(?<=[\w,;:] )[A-Z][^\W\d_]+(?!\w)")
+_NAME_INSIDE = re.compile(r"[A-Z](?<=[\w,;:] .)[^\W\d_]+(?!\w)")  # the letter first, which is quickly looked for
 
 
 def score_specificity(parts: TextParts, rules: SpecificityRules) -> float:
@@ -193,7 +200,10 @@ def score_specificity(parts: TextParts, rules: SpecificityRules) -> float:
     if not parts.words:
         return 0.0
     long = rules.long
-    specific = sum(1 for word in parts.words if len(word) >= long or (not word.isalpha() and any(map(str.isdigit, word))))
+    if parts.text.isascii() and _DIGIT.search(parts.text) is None:
+        specific = sum(map(long.__le__, map(len, parts.words)))
+    else:
+        specific = sum([len(word) >= long or (not word.isalpha() and any(map(str.isdigit, word))) for word in parts.words])
     specific += sum(1 for name in _NAME_INSIDE.findall(parts.text) if len(name) < long)
     if "`" in parts.text:
         specific += len(_CODE.findall(parts.text))
@@ -207,13 +217,18 @@ def score_overlap(parts: TextParts, prompt: str, rules: OverlapRules) -> float |
     prompt with a short text (a summary) and the other way round (an answer). None where the prompt has no word of that length:
     nothing can be said. 0.0 where only the text has none.
     """
-    asked = content_words(take_apart(prompt).words, rules.letters) if prompt else set[str]()
+    asked = _asked(prompt, rules.letters)
     if not asked:
         return None
     said = content_words(parts.words, rules.letters)
     if not said:
         return 0.0
     return min(1.0, len(asked & said) / min(len(asked), len(said)) / rules.enough)
+
+
+@functools.lru_cache(maxsize=256)  # the items of a group share their prompt, and usually follow each other
+def _asked(prompt: str, letters: int) -> set[str]:
+    return content_words(find_words(prompt), letters)
 
 
 def score_hedging(parts: TextParts, rules: HedgingRules) -> float:
@@ -269,9 +284,9 @@ def score_repetition(parts: TextParts, rules: RepetitionRules) -> float:
     """
     if len(parts.words) < 3:
         return 1.0 if parts.words else 0.0
-    words = [word.lower() for word in parts.words]
-    sequences = list(zip(words, words[1:], words[2:], strict=False))
-    different = len(set(sequences)) / len(sequences)
+    # of other letters the case of one may depend on what follows it
+    words = " ".join(parts.words).lower().split(" ") if parts.text.isascii() else [word.lower() for word in parts.words]
+    different = len(set(zip(words, words[1:], words[2:], strict=False))) / (len(words) - 2)
     return max(0.0, (different - rules.worst) / (1.0 - rules.worst))
 
 

@@ -89,16 +89,21 @@ class TextParts(NamedTuple):
 
 def take_apart(text: str) -> TextParts:
     """Return the parts of ``text``; for one without words all numbers but ``entries`` are 0."""
-    words = _WORD.findall(text)
-    stripped = text.strip()
+    words = find_words(text)
+    one_line = "\n" not in text  # as most are, which need no search at the beginning of each
     return TextParts(
         text,
         text.lower(),
         words,
-        sum(1 for one in _SENTENCE_END.split(text) if _WORD.search(one)) if words else 0,
-        len(_ENTRY.findall(text)),
-        len(_PARAGRAPH.findall(stripped)) + 1 if words else 0,
+        sum([1 for one in _SENTENCE_END.split(text) if _WORD.search(one)]) if words else 0,
+        int(_ENTRY.match(text) is not None) if one_line else len(_ENTRY.findall(text)),
+        (1 if one_line else len(_PARAGRAPH.findall(text.strip())) + 1) if words else 0,
     )
+
+
+def find_words(text: str) -> list[str]:
+    """Return the words of ``text`` as written, in order."""
+    return _WORD.findall(text)
 
 
 def content_words(words: list[str], letters: int) -> set[str]:

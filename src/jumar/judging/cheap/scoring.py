@@ -30,6 +30,18 @@ _REMEMBERED: Final = 4096
 Points = tuple[tuple[str, float], ...]
 """What each component or pattern gave, by name."""
 
+Shares = Sequence[tuple[str, float, float]]
+"""The same, each with its share of all that was given."""
+
+
+class Details(NamedTuple):
+    """What led to a score: ``matched`` are the ids of what fired, ``contributions`` and ``sub_scores`` go by name."""
+
+    reasons: Sequence[str]
+    matched: Sequence[str]
+    contributions: Shares
+    sub_scores: Mapping[str, float]
+
 
 class AppliedScorecard:
     """A scorecard with the patterns whose points it adds up. An instance is immutable.
@@ -76,7 +88,7 @@ class AppliedScorecard:
         """Return ``fired``, without the good phrases where they are withheld."""
         return [index for index in fired if index not in self._good] if withheld else fired
 
-    def result(self, reading: CheapReading, most: int | None) -> tuple[list[str], list[Contribution]]:
+    def details(self, reading: CheapReading, most: int | None) -> tuple[list[str], Shares]:
         """Return what moved a score, as ``+0.31 DESCRIPTION``, and what adds up to it: ``most`` of each, the largest first.
 
         What would read ``±0.00`` is left out, and a last line says so where good phrases were withheld. The contributions are the
@@ -154,7 +166,6 @@ class CheapScorer:
         self._base: Callable[[tuple[float | None, ...]], Base | None] = self._weigh
         if isinstance(rubric, StoryRubric):
             self._base = functools.lru_cache(_REMEMBERED)(self._weigh)
-        self._contributions = functools.lru_cache(_REMEMBERED)(_contributions)
 
     def read(self, item: Item) -> CheapReading | Unscored:
         """Return the item's score, or that there is nothing to judge."""
@@ -188,36 +199,48 @@ class CheapScorer:
 
         ``most``: only so many contributions, and reasons of a scorecard, those that moved it most.
         """
-        if self._card is None:
-            reasons, given = list(reading.reasons), self._contributions(reading.points, most)
-        else:
-            reasons, given = self._card.result(reading, most)
-        scores = () if not parts else reading.scores or self._panel.scores(reading.item)
+        details = self.details(reading, parts=parts, most=most)
         return CheapModeResult(
             story_id=reading.item.id,
             gestalt=reading.gestalt,
             raw_score=reading.raw,
-            reasons=reasons,
-            patterns_matched=[] if self._patterns is None else [self._patterns.ids[index] for index in reading.fired],
-            contributions=given,
-            sub_scores=self._panel.parts(reading.item, scores) if scores and not isinstance(scores, str) else {},
+            reasons=list(details.reasons),
+            patterns_matched=list(details.matched),
+            contributions=[Contribution(*one) for one in details.contributions],
+            sub_scores=dict(details.sub_scores),
+        )
+
+    def details(self, reading: CheapReading, *, parts: bool = True, most: int | None = None) -> Details:
+        """Return what :meth:`result` says besides the score."""
+        if self._card is None:
+            reasons, given = reading.reasons, _contributions(reading.points, most)
+        else:
+            reasons, given = self._card.details(reading, most)
+        scores = () if not parts else reading.scores or self._panel.scores(reading.item)
+        return Details(
+            reasons,
+            [] if self._patterns is None else [self._patterns.ids[index] for index in reading.fired],
+            given,
+            self._panel.parts(reading.item, scores) if scores and not isinstance(scores, str) else {},
         )
 
     def _weigh(self, scores: tuple[float | None, ...]) -> Base | None:
         """Return Σ weight · score / Σ weight · 5 over the components that apply; None when none of them counts."""
         panel, total, whole = self._panel, 0.0, 0.0
         given: list[tuple[str, float]] = []
-        for name, score in zip(panel.names, scores, strict=True):
+        reasons: list[str] = []
+        for (name, weight), code, score in zip(self.weights.items(), panel.codes, scores, strict=True):
             if score is not None:
-                weight = self.weights[name]
-                total += weight * score
+                points = weight * score
+                total += points
                 whole += weight
-                given.append((name, weight * score))
+                given.append((name, points))
+                if score > 0.5:
+                    reasons.append(code)
         if whole == 0.0:
             return None
         factor = _MOST / whole
-        reasons = tuple(code for code, score in zip(panel.codes, scores, strict=True) if score is not None and score > 0.5)
-        return Base(_clamped(total * factor), reasons, tuple((name, points * factor) for name, points in given))
+        return Base(_clamped(total * factor), tuple(reasons), tuple([(name, points * factor) for name, points in given]))
 
 
 def _moved(points: list[tuple[int, float]], raw: float, most: float) -> list[tuple[int, float]]:
@@ -230,17 +253,15 @@ def _moved(points: list[tuple[int, float]], raw: float, most: float) -> list[tup
     return [(index, given * factor) for index, given in points]
 
 
-def _contributions(points: Points, most: int | None, *, before: Points = (), after: Points = ()) -> list[Contribution]:
+def _contributions(points: Points, most: int | None, *, before: Points = (), after: Points = ()) -> Shares:
     """Return points with each one's share of all that was given, between others that have none, 0.0 where nothing was given.
 
     ``most``: only so many, what moved the score most first.
     """
-    whole = sum(abs(given) for _, given in points)
-    shared = ((name, given, min(1.0, abs(given) / whole) if whole else 0.0) for name, given in points)
+    whole = sum([abs(given) for _, given in points])
+    shared = [(name, given, min(1.0, abs(given) / whole) if whole else 0.0) for name, given in points]
     parts = [*((name, given, 0.0) for name, given in before), *shared, *((name, given, 0.0) for name, given in after)]
-    if most is not None:
-        parts = sorted(parts, key=lambda part: -abs(part[1]))[:most]
-    return [Contribution(name, given, share) for name, given, share in parts]
+    return parts if most is None else sorted(parts, key=lambda part: -abs(part[1]))[:most]
 
 
 def _clamped(raw: float) -> float:

@@ -118,5 +118,5 @@ def items_digest(items: Iterable[Item]) -> str:
 
 
 def patterns_digest(patterns: PatternSet) -> str:
-    """Return the SHA-256 of a set of patterns without what is only counted: dates of saving, firings, accuracies, the history."""
-    return digest_of(patterns.model_dump(mode="json", exclude=_COUNTED))
+    """Return the SHA-256 of a set without what is only counted: when it was made, firings, accuracies, the history."""
+    return digest_of({**patterns.model_dump(mode="json", exclude=_COUNTED), "iteration_learned": 0})

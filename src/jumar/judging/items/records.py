@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from jumar.core.text import escape, nearest
 from jumar.errors import ItemError, UsageError
 from jumar.judging.items.item import Item
-from jumar.judging.items.sources import LIMIT, Chunk, decode, read_chunks
+from jumar.judging.items.sources import LIMIT, Chunk, decode, decode_plainly, read_chunks
 from jumar.judging.models import Story
 
 if TYPE_CHECKING:
@@ -84,6 +84,11 @@ class ItemReader:
         made: list[Item] = []
         for number, record in chunk.records:
             where = f"{chunk.file}, {chunk.word} {number}"
+            plain = decode_plainly(record) if isinstance(record, bytes) else None
+            if plain is not None:
+                with contextlib.suppress(ItemError):  # what it says is said of what the other one reads
+                    made.append(self._item(plain, self._id(plain, number, chunk.word, where), where, table=False))
+                    continue
             found = decode(record, where) if isinstance(record, bytes) else record
             made.append(self._item(found, self._id(found, number, chunk.word, where), where, table=chunk.origin == "table"))
         return made

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import contextlib
 import csv
+import functools
 import io
 import json
 import re
@@ -107,6 +108,35 @@ def decode(line: bytes, where: str) -> dict[str, Any]:
         raise ItemError(f"{where}: {type(found).__name__} instead of an object; one JSON object a line")
     # without the quick look the expression would cost as much as the parser
     return _whole(found) if "\\u" in text and _HALF.search(text) else found  # pyright: ignore[reportUnknownVariableType]
+
+
+@functools.cache
+def quick_json() -> Any:
+    """Return the quick library, None where it is not installed."""
+    try:
+        import orjson
+    except ImportError:
+        return None
+    return orjson
+
+
+_KEY: Final = re.compile(rb'"\s*:')
+
+
+def decode_plainly(line: bytes) -> dict[str, Any] | None:
+    """Return what :func:`decode` does of a plain object, several times faster, or None where there may be more to it.
+
+    Plain is one without an object or a key twice in it, without half a surrogate pair. A number that no text is may be told
+    otherwise; whoever wants one asks :func:`decode`.
+    """
+    quick = quick_json()
+    if quick is None:
+        return None
+    try:
+        found: Any = quick.loads(line)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) and len(_KEY.findall(line)) == len(found) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
 
 
 def _whole(value: Any) -> Any:

@@ -1,7 +1,8 @@
 """The expensive judge's providers, one a file: ``--judge openai:MODEL`` is ``openai.py``.
 
 A provider says in ``FORM`` how its judges are written (empty: nobody is shown it), and in ``judge_of`` how one is made;
-``LISTED`` where lists of prices name its models. Nothing else has to know of it.
+``LISTED`` where a model's name alone says what it costs, in the table of prices or in ``[budget.price]``. Nothing else has to
+know of it.
 """
 
 from __future__ import annotations

@@ -14,9 +14,9 @@ import os
 import re
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, cast
 
 from jumar.core.text import escape
 from jumar.judging.asking.settings import MAX_TOKENS
@@ -180,7 +180,7 @@ class ModelJudge(ABC):
             try:
                 answer = await self.create(self._client[1], request, wanted)
             except (self.library.BadRequestError, self.library.UnprocessableEntityError) as error:
-                if self._features.drop(error.message, wanted, getattr(error, "param", None)):
+                if self._features.drop(_told(error), wanted, getattr(error, "param", None)):
                     continue
                 raise self._failure(error) from None
             except getattr(self.library, self.error) as error:
@@ -209,7 +209,7 @@ class ModelJudge(ABC):
         status: int = error.status_code
         # no waiting mends an empty account
         empty = status == 429 and "insufficient_quota" in str(error.body)
-        message = f"HTTP {status}: {escape(self.scrubbed(error.message))[:_SHOWN]}"
+        message = f"HTTP {status}: {escape(self.scrubbed(_told(error)))[:_SHOWN]}"
         wait = retry_after_seconds(error.response.headers)
         return JudgeFailure("rejected" if empty else kind_of_status(status), message, retry_after=wait)
 
@@ -218,6 +218,32 @@ class ModelJudge(ABC):
         client, self._client = self._client, None
         if client is not None and client[0] is asyncio.get_running_loop():
             await client[1].close()
+
+
+def _told(error: Any) -> str:
+    """Return what a server says is wrong. The library tells only a message that is a string, and servers have other shapes."""
+    message: str = error.message
+    body: object = error.body
+    if body is None or (isinstance(body, Mapping) and isinstance(cast("Mapping[str, Any]", body).get("message"), str)):
+        return message
+    return (
+        " ".join([f"HTTP error {error.status_code}:", *_texts(cast("Any", body))])
+        if message.startswith("Error code:")
+        else message
+    )
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Yield the texts of a JSON value; what stands under ``input`` quotes the question."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, each in cast("Mapping[str, Any]", value).items():
+            if key != "input":
+                yield from _texts(each)
+    elif isinstance(value, list):
+        for each in cast("list[Any]", value):
+            yield from _texts(each)
 
 
 def count_of(value: object) -> int | None:

@@ -17,6 +17,7 @@ from jumar.core.lazy import need_extra
 from jumar.core.record import Record
 from jumar.judging.patterns.matcher import PatternMatcher, folded, literals
 from jumar.judging.patterns.models import PatternProposal, PatternSet, PatternV2
+from jumar.judging.patterns.phrases import content_of
 from jumar.judging.patterns.proposed import as_pattern, pattern_key
 
 Likeness = Literal["identical", "subsumed", "wording", "firing"]
@@ -50,13 +51,19 @@ class Similar:
 
 
 def settle(
-    patterns: Sequence[PatternV2], fired: Fired | None, *, wording: float = 0.9, firing: float = 0.9
+    patterns: Sequence[PatternV2],
+    fired: Fired | None,
+    *,
+    wording: float = 0.9,
+    firing: float = 0.9,
+    strengths: Sequence[float] | None = None,
 ) -> dict[int, tuple[int, Similar]]:
     """Return the position of every pattern that goes, with that of the earlier one that stays for it, and why.
 
     Patterns are in the order of their right to stay; ``fired`` says on which texts, None without texts. A pattern goes to the
     nearest that stays: ``identical`` before ``subsumed``, ``wording`` and ``firing``, then the more similar, then the earlier
-    one. Patterns without phrases and expression are like nothing. See :func:`merge_patterns`.
+    one. Patterns without phrases and expression are like nothing. With ``strengths`` none goes to a more general or a narrower
+    one that is weaker. See :func:`merge_patterns`.
     """
     keys = [pattern_key(pattern) for pattern in patterns]
     earliest: dict[str, int] = {}
@@ -68,6 +75,7 @@ def settle(
     words, items = _Words(patterns, wording), None if fired is None else _Items(patterns, fired, firing)
     same: dict[str, int] = {}
     kept: set[int] = set()
+    narrower: dict[int, list[int]] = {}
     into: dict[int, tuple[int, Similar]] = {}
     for place, pattern in enumerate(patterns):
         if not literals(pattern) and pattern.regex is None:
@@ -79,10 +87,13 @@ def settle(
         same[keys[place]] = place
         held: list[set[int]] = [set(general.fired(phrase)) for phrase in phrases[place]]
         wider = [distinct[index] for index in (held[0].intersection(*held[1:]) if held else ())]
+        related = [other for other in wider if other < place and other in kept]
+        if strengths is not None:
+            related = [one for one in (*related, *narrower.get(place, ())) if strengths[one] >= strengths[place]]
         near: list[tuple[int, Similar]] = [
             (other, how)
-            for other in wider
-            if other < place and other in kept and patterns[other].type == pattern.type
+            for other in related
+            if patterns[other].type == pattern.type
             if (how := _subsumed(place, other, fired)) is not None
         ]
         if not near:
@@ -94,6 +105,8 @@ def settle(
             into[place] = max(near, key=lambda found: (found[1].key, -found[0]))
         else:
             kept.add(place)
+            for other in wider:
+                narrower.setdefault(other, []).append(place)
             if items is not None:
                 items.keep(place)
     return into
@@ -277,6 +290,7 @@ def merge_proposals(
     known: PatternSet | Iterable[PatternV2] = (),
     texts: Iterable[str] = (),
     *,
+    scores: Sequence[float] | None = None,
     wording: float = 0.9,
     firing: float = 0.9,
 ) -> MergedProposals:
@@ -290,24 +304,31 @@ def merge_proposals(
     made = [as_pattern(proposal) for proposal in proposals]
     # the place keeps twins apart that have one id
     every = [one.model_copy(update={"status": "active"}) for one in there] + made
-    into = _into(every, list(texts), wording, firing, [0] * len(there) + [1] * len(made))
+    into = _into(every, list(texts), scores, wording, firing, [0] * len(there) + [1] * len(made))
     kept = [one for place, one in enumerate(proposals, start=len(there)) if place not in into]
     merges = [_merge(every, place, into[place]) for place in sorted(into) if place >= len(there)]
     return MergedProposals(tuple(kept), tuple(merges))
 
 
 def merge_patterns(
-    patterns: Sequence[PatternV2], texts: Iterable[str] = (), *, wording: float = 0.9, firing: float = 0.9
+    patterns: Sequence[PatternV2],
+    texts: Iterable[str] = (),
+    *,
+    scores: Sequence[float] | None = None,
+    wording: float = 0.9,
+    firing: float = 0.9,
 ) -> MergedPatterns:
     """Return the patterns without those that say what another one says.
 
-    Active ones stay before provisional ones, then those with fewer words, which fire on more, then the heavier, then the earlier.
+    Active ones stay before provisional ones. Of these, where ``scores`` of the texts are given, those that go with them most
+    closely in the direction of their type, then those that fire on more and say more; without scores those with fewer words,
+    which fire on more. Then the heavier, then the earlier.
 
     Only active and provisional patterns of one type are merged. They are merged when they
 
     - look for the same phrases (``identical``);
     - hold, in each phrase, a whole phrase of the other (``subsumed``), and fire on at least half of its items where ``texts`` are
-      given: on fewer they single something out;
+      given: on fewer they single something out. With ``scores`` it goes the other way where the narrower goes with them better;
     - have nearly the same words in any order, rapidfuzz's ratio being at least ``wording`` (``wording``), unless a number or a
       denial makes the difference, and fire together on at least half of the items of either where ``texts`` are given;
     - fire on nearly the same ``texts``, Jaccard's similarity being at least ``firing`` (``firing``), three texts at least.
@@ -318,7 +339,7 @@ def merge_patterns(
     """
     live = [place for place, one in enumerate(patterns) if one.status in _RANK]
     chosen = [patterns[place] for place in live]
-    into = {live[one]: (live[other], how) for one, (other, how) in _into(chosen, list(texts), wording, firing).items()}
+    into = {live[one]: (live[other], how) for one, (other, how) in _into(chosen, list(texts), scores, wording, firing).items()}
     found = list(patterns)
     for place in sorted(into):
         other, how = into[place]
@@ -334,31 +355,67 @@ def merge_patterns(
 
 
 def _into(
-    patterns: Sequence[PatternV2], texts: Sequence[str], wording: float, firing: float, ranks: Sequence[int] | None = None
+    patterns: Sequence[PatternV2],
+    texts: Sequence[str],
+    scores: Sequence[float] | None,
+    wording: float,
+    firing: float,
+    ranks: Sequence[int] | None = None,
 ) -> dict[int, tuple[int, Similar]]:
-    """Return for each pattern that goes the one that stays for it."""
+    """Return for each pattern that goes the one that stays for it. Errors: ValueError for more or fewer scores than texts."""
     need_extra("judge", "merging patterns", "numpy", "rapidfuzz", "ahocorasick_rs")
-    order = sorted(range(len(patterns)), key=lambda place: _before(patterns[place], ranks[place] if ranks else 0, place))
-    ordered = [patterns[place] for place in order]
-    found = settle(ordered, _fired(ordered, texts) if texts else None, wording=wording, firing=firing)
+    if scores is not None and len(scores) != len(texts):
+        raise ValueError(f"{len(texts)} texts, {len(scores)} scores: give one of each text")
+    where = _where(patterns, texts) if texts else None
+    strengths = None if where is None or scores is None else _strengths(patterns, where, scores)
+
+    def before(place: int) -> tuple[Any, ...]:
+        one, said = patterns[place], literals(patterns[place])
+        longest = max((len(each.split()) for each in said), default=0)
+        better: tuple[float, ...] = (longest,)
+        if where is not None and strengths is not None:
+            says = max(map(content_of, said), default=(0, 0, 0))
+            better = (-strengths[place], -len(where[place]), *(-much for much in says))
+        return (ranks[place] if ranks else 0, _RANK.get(one.status, 2), *better, -one.weight, place)
+
+    order = sorted(range(len(patterns)), key=before)
+    found = settle(
+        [patterns[place] for place in order],
+        None if where is None else Fired([where[place] for place in order], len(texts)),
+        wording=wording,
+        firing=firing,
+        strengths=None if strengths is None else [strengths[place] for place in order],
+    )
     return {order[one]: (order[other], similar) for one, (other, similar) in found.items()}
 
 
-def _before(pattern: PatternV2, rank: int, place: int) -> tuple[int, int, int, float, int]:
-    longest = max((len(one.split()) for one in literals(pattern)), default=0)
-    return rank, _RANK.get(pattern.status, 2), longest, -pattern.weight, place
-
-
-def _fired(patterns: Sequence[PatternV2], texts: Sequence[str]) -> Fired:
-    """Return the texts on which each pattern fires."""
+def _where(patterns: Sequence[PatternV2], texts: Sequence[str]) -> list[Any]:
+    """Return the positions of the texts on which each pattern fires."""
     import numpy as np
 
     matcher = PatternMatcher(patterns)
     found = [np.asarray(matcher.fired(text), dtype=np.int32) for text in texts]
     which = np.concatenate([np.zeros(0, dtype=np.int32), *found])
     numbers = np.repeat(np.arange(len(texts)), [one.size for one in found])[np.argsort(which, kind="stable")]
-    where = np.split(numbers, np.cumsum(np.bincount(which, minlength=len(patterns)))[:-1]) if patterns else []
-    return Fired(where, len(texts))
+    return np.split(numbers, np.cumsum(np.bincount(which, minlength=len(patterns)))[:-1]) if patterns else []
+
+
+def _strengths(patterns: Sequence[PatternV2], where: Sequence[Any], scores: Sequence[float]) -> list[float]:
+    """Return the correlation of firing with the scores, in the direction of each pattern's type, to two decimals.
+
+    0 where a pattern fires on all texts or on none, or all scores are the same.
+    """
+    import numpy as np
+
+    apart = np.asarray(scores, dtype=np.float64)
+    apart = apart - apart.mean()
+    spread = float(np.sqrt((apart**2).sum()))
+    found: list[float] = []
+    for one, fired in zip(patterns, where, strict=True):
+        scale = spread * math.sqrt(len(fired) * (1 - len(fired) / len(scores)))
+        strength = float(apart[fired].sum()) / scale if scale > 0 else 0.0
+        found.append(round(strength if one.type == "good" else -strength, 2))
+    return found
 
 
 def _merge(patterns: Sequence[PatternV2], place: int, into: tuple[int, Similar]) -> Merge:
@@ -369,13 +426,20 @@ def _merge(patterns: Sequence[PatternV2], place: int, into: tuple[int, Similar])
     worded = f"have nearly the same words: {how.similarity:.1%} of their letters, whatever the order of the words"
     if how.similarity == 1:
         worded = "have the same words in another order"
+    holding, held = (two, one) if _holds(stays, gone) else (one, two)
     said = {
         "identical": f"{one} is what {stays.id} looks for already",
-        "subsumed": f"wherever {one} stands, {two} stands too" + (f"; they share {both}" if how.either else ""),
+        "subsumed": f"wherever {holding} stands, {held} stands too" + (f"; they share {both}" if how.either else ""),
         "wording": f"{one} and {two} {worded}" + (f"; they share {both}" if how.either else ""),
         "firing": f"{one} and {two} fire on the same items: {both}",
     }
     return Merge(gone.id, stays.id, how.by, round(how.similarity, 6), said[how.by])
+
+
+def _holds(one: PatternV2, other: PatternV2) -> bool:
+    """Return whether each phrase of ``one`` holds a whole phrase of ``other``, and is not all of it."""
+    matcher = PatternMatcher([_bare("other", literals(other))])
+    return pattern_key(one) != pattern_key(other) and all(matcher.fired(phrase) for phrase in literals(one))
 
 
 def _shown(pattern: PatternV2) -> str:

@@ -38,6 +38,15 @@ FUNCTION_WORDS = frozenset(
     that's
     """.split()  # noqa: SIM905 - a list of words is read as one
 )
+
+
+def content_of(phrase: str) -> tuple[int, int, int]:
+    """Return how much a phrase says, to compare by: words that mean something, then as few others as can be, then letters."""
+    words = phrase.split()
+    empty = sum(word in FUNCTION_WORDS for word in words)
+    return len(words) - empty, -empty, len(phrase)
+
+
 _TELLING = 14.5  # bits: "validate" says as much as "validation", "explore" less than "exploration"
 _VOWELS = frozenset("aeiou")
 _DERIVED = (("ization", "ize"), ("isation", "ise"), ("ation", "ate"), ("ation", "e"), ("ation", ""), ("ion", "e"), ("ion", ""))

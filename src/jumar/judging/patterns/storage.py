@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Final
 
 from pydantic import BaseModel
 
-from jumar.core.files import fsync_directory, make_directory, replace_file, sha256_bytes, write_all, write_once
+from jumar.core.files import fsync_directory, make_directory, read_bytes, replace_file, sha256_bytes, write_all, write_once
 from jumar.core.lock import writing
 from jumar.core.text import escape
 from jumar.errors import FormatTooNewError, NotFoundError, PatternLoadError, PatternSaveError, StoreDamagedError
@@ -85,7 +85,7 @@ def read_pattern_set(file: Path) -> PatternSet:
     """Return what this very file holds. Errors: :class:`PatternLoadError`."""
     where = escape(str(file))
     try:
-        data = file.read_bytes()
+        data = read_bytes(file, links=True)
     except FileNotFoundError as error:
         hint = f"; its backup {escape(str(_backup_of(file)))} is there" if _backup_of(file).exists() else ""
         raise PatternsMissingError(f"there is no patterns file {where}{hint}") from error
@@ -167,7 +167,7 @@ def serialised(patterns: PatternSet, file: Path) -> bytes:
 def content_of(file: Path) -> bytes | None:
     """Return what ``file`` holds, None when there is none. Errors: :class:`PatternSaveError`."""
     try:
-        return file.read_bytes()
+        return read_bytes(file, links=True)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -206,7 +206,7 @@ def _write_checked(temporary: Path, data: bytes, mode: int) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
-    found = temporary.read_bytes()
+    found = read_bytes(temporary)
     if found != data:
         raise PatternSaveError(f"{escape(str(temporary))} does not hold what was written into it; the file is as it was")
 
@@ -397,7 +397,7 @@ class PatternStore:
 
     def _record(self, file: Path) -> Version:
         try:
-            record: Any = json.loads(file.read_bytes())
+            record: Any = json.loads(read_bytes(file))
             if record["format"] > FORMAT:
                 raise FormatTooNewError(f"{escape(str(file))}: format {record['format']} of a newer jumar; update jumar")
             number, patterns = int(record["number"]), int(record["patterns"])
@@ -408,7 +408,7 @@ class PatternStore:
     def _parsed(self, version: str) -> PatternSet:
         place = self._objects / f"{version}.json"
         try:
-            data = place.read_bytes()
+            data = read_bytes(place)
         except FileNotFoundError as error:
             raise StoreDamagedError(f"{escape(str(place))} is missing: version {version[:_SHORT]} is lost") from error
         if sha256_bytes(data) != version:
@@ -420,7 +420,7 @@ def _write_whole(place: Path, data: bytes) -> None:
     try:
         write_once(place, data)
     except FileExistsError:
-        if place.read_bytes() != data:  # cut off by a crash of the machine: the right content is here
+        if read_bytes(place) != data:  # cut off by a crash of the machine: the right content is here
             place.unlink()
             write_once(place, data)
 

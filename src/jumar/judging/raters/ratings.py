@@ -88,10 +88,11 @@ def read_raters(
 
 
 def _names(files: Sequence[Path], keys: Sequence[str | None]) -> list[str]:
-    """Return a short name for each file: its stem, or the whole path where two have the same, with the key where that differs."""
+    """Return a short name for each file: its stem, else its path, its key, or both: the first that no other file has."""
     names = [path.stem for path in files]
     for longer in (
         list(map(str, files)),
+        [key or str(path) for path, key in zip(files, keys, strict=True)],
         [f"{path.stem} {key}" if key else str(path) for path, key in zip(files, keys, strict=True)],
     ):
         counted = Counter(names)

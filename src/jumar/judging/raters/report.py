@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from jumar.core.rendering.html import block, render_page
+from jumar.core.rendering.html import DOCUMENT, Layout, block, render_page
+from jumar.core.rendering.plot import MOST_DOTS, Dot, scatter_of
 from jumar.core.text import cut, escape, number, plural, shortened, signed
 from jumar.judging.agreement import Interval
 from jumar.judging.raters.figures import FIGURES, Pair, RaterAgreement, RaterFigures
@@ -23,9 +24,8 @@ _NAMES: Final = {
     "spearman": "Spearman",
     "bias": "bias",
 }
-_SIZE, _LEFT, _TOP, _BOTTOM = 320, 34, 10, 40
-_MOST_DOTS: Final = 2_000
 _NAME: Final = 24  # characters of a rater's name or an id in a table
+_ALIKE: Final = 0.8  # Spearman from which raters order items alike, whatever points they give
 _MOST_TEXT: Final = 4_000
 
 
@@ -47,6 +47,12 @@ def verdict(found: RaterAgreement) -> str:
         return (
             f"The raters agree well enough for tentative conclusions (alpha {number(found.alpha)}; 0.67 to 0.80): "
             "sharpen the rubric where the items below differ."
+        )
+    if found.spearman is not None and found.spearman >= _ALIKE:
+        return (
+            f"The raters rank items alike (Spearman {number(found.spearman)}) and give other points "
+            f"(alpha {number(found.alpha)}, required 0.67): name each scale with --scale where they differ, or say in the rubric "
+            "what each score means."
         )
     return (
         f"Don't take one rater for the other (alpha {number(found.alpha)}, required 0.67): look at the items below, sharpen the "
@@ -148,9 +154,13 @@ def _confusion_lines(pair: Pair) -> list[str]:
 def _worst_lines(found: RaterAgreement) -> list[str]:
     rows = [("furthest apart", *(cut(escape(rater.name), _NAME) for rater in found.raters), "apart", "text")]
     for item in found.worst:
-        scores = (f"{item.scores[rater.name]:g}" if rater.name in item.scores else "—" for rater in found.raters)
-        rows.append((cut(escape(item.id), _NAME), *scores, f"{item.difference:g}", shortened(" ".join(item.text.split()), 40)))
+        scores = (_score(item.scores.get(rater.name)) for rater in found.raters)
+        rows.append((cut(escape(item.id), _NAME), *scores, _score(item.difference), shortened(" ".join(item.text.split()), 40)))
     return [line.rstrip() for line in _columns(rows, text_last=True)]
+
+
+def _score(value: float | None) -> str:
+    return "—" if value is None else f"{round(value, 2):g}"
 
 
 def _columns(rows: Sequence[Sequence[str]], *, text_last: bool = False) -> list[str]:
@@ -165,14 +175,14 @@ def _columns(rows: Sequence[Sequence[str]], *, text_last: bool = False) -> list[
     ]
 
 
-def render_html(found: RaterAgreement) -> str:
+def render_html(found: RaterAgreement, layout: Layout = DOCUMENT) -> str:
     """Return the page, with nothing fetched from anywhere: figures, a scatter plot and a table for each pair, the worst items."""
     page: dict[str, Any] = {
-        "name": " and ".join(rater.name for rater in found.raters),
+        "name": ", ".join(rater.name for rater in found.raters),
         "verdict": verdict(found),
         "bad": found.alpha is None or found.alpha < TENTATIVE,
         "rated": f"{plural(found.items, 'item')} in {plural(found.groups, 'group')}",
-        "figures": [{"name": _NAMES[name], "value": value, "small": interval} for name, value, interval in _figures(found)],
+        "figures": [_tile(found, *texts) for texts in _figures(found)],
         "pairs": len(found.pairs),
         "raters": [{"name": rater.name, "cells": _rater_cells(rater)} for rater in found.raters],
         "plots": [_plot(found, pair) for pair in found.pairs],
@@ -180,8 +190,8 @@ def render_html(found: RaterAgreement) -> str:
             {
                 "id": item.id,
                 "group": item.group or "",
-                "scores": [f"{item.scores[rater.name]:g}" if rater.name in item.scores else "—" for rater in found.raters],
-                "difference": f"{item.difference:g}",
+                "scores": [_score(item.scores.get(rater.name)) for rater in found.raters],
+                "difference": _score(item.difference),
                 "short": shortened(" ".join(item.text.split()), 90),
                 "text": block(item.text[:_MOST_TEXT]),
             }
@@ -189,7 +199,15 @@ def render_html(found: RaterAgreement) -> str:
         ],
         "unmatched": [unmatched_text(name, ids) for name, ids in found.unmatched.items() if ids],
     }
-    return render_page("agree.html.j2", page, package="jumar.judging.raters", styles=("report.css", "agree.css"))
+    return render_page("agree.html.j2", page, package="jumar.judging.raters", styles=("report.css", "agree.css"), layout=layout)
+
+
+def _tile(found: RaterAgreement, name: str, value: str, interval: str) -> Mapping[str, str]:
+    """Return a figure of the page's head; a bias as a number, whose sentence is too long for a column."""
+    if name != "bias":
+        return {"name": _NAMES[name], "value": value, "small": interval}
+    first, second = (rater.name for rater in found.raters)
+    return {"name": f"bias: {second} less {first}", "value": signed(found.bias), "small": interval}
 
 
 def _plot(found: RaterAgreement, pair: Pair) -> Mapping[str, Any]:
@@ -199,40 +217,20 @@ def _plot(found: RaterAgreement, pair: Pair) -> Mapping[str, Any]:
     for item, x, y in zip(found.ids, rows[pair.first], rows[pair.second], strict=True):
         if x is not None and y is not None:
             counts.setdefault((x, y), []).append(item)
-    low = min(min(x, y) for x, y in counts)
-    high = max(max(x, y) for x, y in counts)
-    low, high = (low - 0.5, high + 0.5) if low == high else (low, high)
-    room = (high - low) * 0.06
-    scale = (_SIZE - 2 * 12) / (high - low + 2 * room)
-
-    def along(value: float) -> float:
-        return round(12 + (value - low + room) * scale, 1)
-
     most = max(map(len, counts.values()))
     dots = [
-        {
-            "x": _LEFT + along(x),
-            "y": _TOP + _SIZE - along(y),
-            "r": round(3 + 8 * math.sqrt((len(ids) - 1) / max(1, most)), 1),
-            "title": f"{pair.first} {x:g}, {pair.second} {y:g}: {_some(ids)}",
-        }
-        for (x, y), ids in sorted(counts.items(), key=lambda entry: -len(entry[1]))[:_MOST_DOTS]
+        Dot(
+            x=x,
+            y=y,
+            radius=round(3 + 8 * math.sqrt((len(ids) - 1) / max(1, most)), 1),
+            title=f"{pair.first} {x:g}, {pair.second} {y:g}: {_some(ids)}",
+        )
+        for (x, y), ids in sorted(counts.items(), key=lambda entry: -len(entry[1]))
     ]
-    widths = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 10.0 ** math.ceil(math.log10(high - low)))
-    step = next(width for width in widths if (high - low) / width <= 6)
-    ticks = [step * place for place in range(math.ceil(low / step), math.floor(high / step) + 1)]
     return {
         "pair": pair,
-        "width": _LEFT + _SIZE,
-        "height": _TOP + _SIZE + _BOTTOM,
-        "left": _LEFT,
-        "top": _TOP,
-        "end": _LEFT + _SIZE,
-        "floor": _TOP + _SIZE,
-        "equal": [_LEFT + along(low), _TOP + _SIZE - along(low), _LEFT + along(high), _TOP + _SIZE - along(high)],
-        "dots": dots,
-        "ticks": [{"x": _LEFT + along(tick), "y": _TOP + _SIZE - along(tick), "label": f"{tick:.6g}"} for tick in ticks],
-        "left_out": max(0, len(counts) - _MOST_DOTS),
+        "plot": scatter_of(dots, f"{pair.first}, score →"),
+        "left_out": max(0, len(dots) - MOST_DOTS),
         "figures": [
             f"exact {100 * pair.exact:.1f} %",
             f"within one point {100 * pair.within_one:.1f} %",

@@ -10,6 +10,7 @@ prompt or the context as the answer; it says everything twice, in another order,
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -46,9 +47,14 @@ class AttackMeans:
     many: int = MANY
 
     @property
-    def words(self) -> list[str]:
+    def words(self) -> tuple[str, ...]:
         """Words of the sentences, without their marks."""
-        return re.findall(r"[A-Za-z]+", " ".join(self.filler))
+        return _words(self.filler)
+
+
+@functools.lru_cache(maxsize=16)  # a long list asks for a word a line, of hundreds of items
+def _words(sentences: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(re.findall(r"[A-Za-z]+", " ".join(sentences)))
 
 
 Attack = Callable[[Item, AttackMeans, Random], Item]

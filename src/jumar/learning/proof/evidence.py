@@ -178,6 +178,43 @@ def compare_with_judge(
     )
 
 
+FEWEST_AGAIN: Final = 20
+"""Items read more than once from which on the judge's noise is known well enough to say what it allows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoiseCeiling:
+    """What the judge's own noise allows. ``reliability`` is the share of the variance of its scores that is not noise.
+
+    A set that knew all but the noise would have the rank correlation ``spearman`` (the root of the reliability, Spearman 1904)
+    and the error ``mae``; ``attained`` is the share of the former that a set has, None where there is no set.
+    """
+
+    reliability: float
+    spearman: float
+    mae: float
+    attained: float | None = None
+
+
+def noise_ceiling(scored: Sequence[ProofItem], again: Sequence[ProofItem], spearman: float | None = None) -> NoiseCeiling | None:
+    """Return the ceiling for the scores of ``scored``, by the items of ``again`` that were read more than once.
+
+    None where fewer than twenty were, or where the scores differ by no more than noise. ``spearman`` is what a set attains.
+    """
+    repeats = [one.readings for one in again if len(one.readings) > 1]
+    if len(repeats) < FEWEST_AGAIN or len(scored) < 2:
+        return None
+    once = float(np.mean([np.var(readings, ddof=1) for readings in repeats]))
+    error = once * float(np.mean([1 / max(1, len(one.readings)) for one in scored]))
+    spread = float(np.var([one.score for one in scored], ddof=1))
+    if spread <= error:
+        return None
+    reliability = 1 - error / spread
+    best = float(np.sqrt(reliability))
+    attained = None if spearman is None else min(1.0, max(0.0, spearman / best))
+    return NoiseCeiling(reliability=reliability, spearman=best, mae=float(np.sqrt(error * 2 / np.pi)), attained=attained)
+
+
 class _Inside:
     """Ranks inside of groups: each item's distance from the middle of its group, by the judge and by the cheap score."""
 

@@ -12,21 +12,25 @@ import math
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from pathlib import Path
 from random import Random
 from typing import Any, Final
 
 from jumar.core.text import escape
-from jumar.errors import PatternLoadError
+from jumar.errors import ConfigError, PatternLoadError
 from jumar.judging.asking.ask import Answer, Asker, NoAnswer
-from jumar.judging.asking.cache import ReplyCache, cache_key
+from jumar.judging.asking.cache import ReplyCache, cache_key, reply_cache
 from jumar.judging.asking.call_log import CallLedger, CallLog
 from jumar.judging.asking.prompt import new_nonce, objects_in, well_formed
 from jumar.judging.asking.settings import JudgeSettings
+from jumar.judging.cheap.evaluator import CheapModeEvaluator
+from jumar.judging.items.item import Item
 from jumar.judging.judges._clients import known_keys
+from jumar.judging.models import CheapModeResult
 from jumar.judging.patterns.matcher import PatternMatcher, literals
 from jumar.judging.patterns.models import PatternProposal, PatternSet, PatternV2
 from jumar.judging.patterns.proposed import UNDATED, as_pattern, pattern_id
-from jumar.learning.material import GapItem
+from jumar.learning.material import GapItem, ProposalReply, ProposalRequest, Proposer
 from jumar.model.budget.pricing import Prices
 from jumar.model.protocols import Judge, JudgeReply, JudgeRequest
 
@@ -322,3 +326,57 @@ def _fires(said: str, fields: Mapping[str, Any], category: str, texts: Sequence[
         return escape(str(error))[: 2 * _LONGEST]
     count = sum(bool(matcher.fired(text)) for text in texts)
     return (made, count) if count else None
+
+
+_A_LINE, _SET = 4, 10
+"""Questions in one iteration: along each line that only tests, and for the set itself."""
+
+
+def by_judge(
+    judge: Judge, items: Sequence[Item], *, settings: JudgeSettings, cache: Path | None, prices: Prices | None, calls: CallLog
+) -> Proposer:
+    """Return the proposer that shows the judge's model the largest gaps, one at a time.
+
+    The model is asked while all ``calls`` have cost less than ``settings.max_cost``, in USD. ``cache`` is the folder of replies.
+
+    Errors: :class:`jumar.errors.ConfigError` for a judge that cannot propose.
+    """
+    if getattr(judge, "recorded", False):
+        raise ConfigError(f"--propose judge: {judge.identity} has scores on file and proposes nothing; leave --propose out")
+    by_id = {item.id: item for item in items}
+
+    def proposed(asked: ProposalRequest) -> ProposalReply:
+        async def work() -> ProposalReply:
+            found = await ask_for_proposals(
+                asked.items,
+                judge,
+                threshold=asked.threshold,
+                patterns=asked.known,
+                signals=_signals(asked, by_id),
+                tried=asked.tried,
+                settings=settings,
+                limit=_SET if asked.whole else _A_LINE,
+                iteration=asked.iteration,
+                diversity=asked.diversity,
+                cache=reply_cache(cache, judge),
+                prices=prices,
+                calls=calls,
+                at=asked.at,
+            )
+            await judge.aclose()
+            told = [f"no proposal for {one.item_id}: {one.reason}" for one in found.refused]
+            if found.stopped is not None:
+                told.append(f"the model was not asked any more: {found.stopped}")
+            return ProposalReply(proposals=found.proposals, told=tuple(told), cost_usd=found.cost_usd)
+
+        return asyncio.run(work())
+
+    return proposed
+
+
+def _signals(asked: ProposalRequest, by_id: Mapping[str, Item]) -> dict[str, Sequence[str]]:
+    """Return what the cheap judge detected in each item, as the question tells."""
+    evaluator = CheapModeEvaluator(asked.known)
+    large = [by_id[item.id] for item in asked.items if item.is_large(asked.threshold)]
+    found = evaluator.evaluate(large, parts=False)
+    return {one.story_id: [*one.reasons, *one.patterns_matched] for one in found if isinstance(one, CheapModeResult)}

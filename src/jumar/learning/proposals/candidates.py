@@ -6,22 +6,24 @@ they are held against. Every phrase that is proposed stands in a text that was g
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from random import Random
+from statistics import median
 from typing import Any, Final, Literal, cast
 
 from jumar.core.lazy import need_extra
 from jumar.judging.patterns.matcher import PatternMatcher, folded
 from jumar.judging.patterns.merging import merge_proposals
 from jumar.judging.patterns.models import PatternProposal, PatternSet, PatternV2
-from jumar.judging.patterns.phrases import domain_terms
+from jumar.judging.patterns.phrases import content_of, domain_terms
 from jumar.judging.patterns.proposed import UNDATED, pattern_id, pattern_key, text_of
 from jumar.judging.patterns.reading import parse_patterns
-from jumar.learning.material import GapItem
+from jumar.learning.material import GapItem, ProposalReply, ProposalRequest
 from jumar.learning.proposals.terms import Contrast, Strength, find_terms, phrases_of, quotes_of
 
 Source = Literal["log_odds", "chi_square", "judge_words", "tech_paths", "word_family"]
@@ -44,6 +46,7 @@ _Z: Final = 1.0  # standard errors of the log odds below which a term tells noth
 _READ: Final = 1_000  # items with a gap whose reasons and paths are read
 _MOST_PHRASES: Final = 20_000
 _NAMED: Final = 20  # items that a proposal's provenance names
+_ONE_SIDED: Final = 0.9  # share of items that are off to one side, from which on the level is wrong
 _EXPLORED: Final = 0.15  # share of the places that is drawn from further down, a step of diversity
 _VALUE: Final = re.compile(
     r"\b(?:users?\s+(?:can|will|want|need|expect)|customers?\s+(?:can|will)|allow|enabl|improv|reduc|sav(?:e|es|ed|ing)\b|"
@@ -81,8 +84,9 @@ def propose(
     ``known`` and ``tried`` (ids by :func:`jumar.judging.patterns.proposed.pattern_id`) are not proposed again. With
     ``diversity`` from 0 to 3 phrases may be longer and rarer, forms of one word are put together, and some places go by lot
     (``seed``) to candidates further down. ``fewest``: only what stands in so many items.
-    The same arguments give the same proposals. Nothing is proposed where no gap is
-    large. Errors: ValueError for a ``diversity`` or ``limit`` out of range; :class:`jumar.errors.MissingExtraError`.
+    Where nearly all gaps are large and of one sign, which is a wrong level and no matter of words, what counts is how far an
+    item is from their middle. The same arguments give the same proposals. Nothing is proposed where no gap is large. Errors:
+    ValueError for a ``diversity`` or ``limit`` out of range; :class:`jumar.errors.MissingExtraError`.
     """
     if not 0 <= diversity < len(BREADTHS):
         raise ValueError(f"diversity = {diversity} should be from 0 to {len(BREADTHS) - 1}")
@@ -90,14 +94,27 @@ def propose(
         raise ValueError(f"limit = {limit} should be at least 1")
     need_extra("judge", "proposing patterns", "numpy", "ahocorasick_rs")
     breadth = BREADTHS[diversity]
-    contrast = Contrast.of([item.gap if item.is_large(threshold) else 0.0 for item in items], [item.group for item in items])
+    level, gaps = _apart(items, threshold)
+    contrast = Contrast.of(gaps, [item.group for item in items])
     if contrast is None:
         return []
     random = Random(seed)  # noqa: S311 - which candidates get a place, nothing secret
     taken = set(tried) | {pattern_key(pattern) for pattern in (known.patterns if known is not None else ())}
     found = _distinct(_candidates(items, contrast, breadth, random, fewest))
     drawn = _drawn(found, round(limit * breadth.factor), diversity * _EXPLORED, random, taken)
-    return [_proposal(one, items, contrast, iteration, at) for one in drawn]
+    return [_proposal(one, items, contrast, iteration, at, level=level) for one in drawn]
+
+
+def _apart(items: Sequence[GapItem], threshold: float) -> tuple[float, list[float]]:
+    """Return the level that the items are off by, 0 where they are off to both sides, and each gap from it; 0 for small ones."""
+    gaps = [item.gap if item.is_large(threshold) else 0.0 for item in items]
+    most = max(sum(gap > 0 for gap in gaps), sum(gap < 0 for gap in gaps))
+    if most < _ONE_SIDED * len(items):
+        return 0.0, gaps
+    level = median(item.gap for item in items) if items else 0.0
+    apart = [round(item.gap - level, 9) for item in items]
+    apart = [gap if abs(gap) > item.noise else 0.0 for item, gap in zip(items, apart, strict=True)]
+    return (level, apart) if any(apart) else (0.0, gaps)
 
 
 def _candidates(
@@ -218,26 +235,31 @@ def _paths(items: Sequence[GapItem], large: Sequence[int]) -> list[str]:
     found: dict[str, None] = {}
     for place in large:
         if len(found) < _MOST_PHRASES:
-            found.update(dict.fromkeys(folded(term) for term in domain_terms(items[place].text) if _PATH.search(term)))
+            found.update(dict.fromkeys(_paths_of(items[place].text)))
     return list(found)
 
 
+@functools.lru_cache(maxsize=4_096)  # every line of every iteration reads the same texts
+def _paths_of(text: str) -> tuple[str, ...]:
+    return tuple(folded(term) for term in domain_terms(text) if _PATH.search(term))
+
+
 def _distinct(candidates: Iterable[_Candidate]) -> list[_Candidate]:
-    """Return of each source one candidate for a sign and a set of texts: the shortest phrase, which fires most widely."""
+    """Return of each source one candidate for a sign and a set of texts: the phrase that says most."""
     best: dict[tuple[str, bytes, str], _Candidate] = {}
     for candidate in candidates:
         key = (candidate.strength.kind, candidate.where.tobytes(), candidate.source)
         other = best.get(key)
-        if other is None or _shorter(candidate, other):
+        if other is None or _says_more(candidate, other):
             best[key] = candidate
     return sorted(best.values(), key=lambda one: (-one.rank, one.phrases))
 
 
-def _shorter(one: _Candidate, other: _Candidate) -> bool:
+def _says_more(one: _Candidate, other: _Candidate) -> bool:
     if one.source == "judge_words":  # the judge's own words are kept whole: the more of them, the less they mean by accident
         return (-one.rank, one.phrases) < (-other.rank, other.phrases)
-    sizes = [(len(each.phrases[0].split()), len(each.phrases[0]), each.phrases) for each in (one, other)]
-    return sizes[0] < sizes[1]
+    sizes = [(content_of(each.phrases[0]), each.phrases) for each in (one, other)]
+    return sizes[0] > sizes[1]
 
 
 def _drawn(ranked: list[_Candidate], limit: int, share: float, random: Random, taken: Collection[str]) -> list[_Candidate]:
@@ -293,12 +315,16 @@ def _pattern(one: _Candidate, at: datetime) -> PatternV2:
     return pattern.model_copy(update={"id": pattern_id(pattern)})
 
 
-def _proposal(one: _Candidate, items: Sequence[GapItem], contrast: Contrast, iteration: int, at: datetime) -> PatternProposal:
+def _proposal(
+    one: _Candidate, items: Sequence[GapItem], contrast: Contrast, iteration: int, at: datetime, *, level: float
+) -> PatternProposal:
     pattern = _pattern(one, at).model_copy(update={"learned_iter": iteration})
     side = 1 if pattern.type == "good" else -1
     told, places = one.strength, cast("list[int]", one.where.tolist())
     shown = ", ".join(f"'{phrase}'" for phrase in one.phrases)
     scored = "too low" if side > 0 else "too high"
+    if level:
+        scored += f", beyond the {abs(level):.2f} that most are too {'low' if level > 0 else 'high'},"
     rationale = (
         f"{shown} stands in {told.with_gap} of {told.of_gap} items that the cheap judge scored {scored} and in "
         f"{told.elsewhere} of {told.of_others} others (log odds {told.log_odds:+.2f}, z {told.z:.1f}, chi-square "
@@ -362,7 +388,9 @@ def learn_from_gap(
         seed=seed,
         at=at,
     )
-    return list(merge_proposals(found, known, [item.text for item in items]).kept) if found else []
+    if not found:
+        return []
+    return list(merge_proposals(found, known, [item.text for item in items], scores=[item.gap for item in items]).kept)
 
 
 def _as_set(patterns: PatternSet | Sequence[PatternV2] | Mapping[str, Any] | None) -> PatternSet:
@@ -411,3 +439,19 @@ def _texts(value: Any) -> tuple[str, ...]:
 
 def _get(record: Any, name: str) -> Any:
     return cast("Mapping[str, Any]", record).get(name) if isinstance(record, Mapping) else getattr(record, name, None)
+
+
+def by_terms(asked: ProposalRequest) -> ProposalReply:
+    """Propose what tells items with a large gap from the others, by statistics of their words and of the judge's reasons."""
+    found = propose(
+        asked.items,
+        threshold=asked.threshold,
+        known=asked.known,
+        tried=asked.tried,
+        iteration=asked.iteration,
+        diversity=asked.diversity,
+        seed=asked.seed,
+        at=asked.at,
+        fewest=asked.fewest,
+    )
+    return ProposalReply(proposals=tuple(found))

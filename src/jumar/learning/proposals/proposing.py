@@ -8,30 +8,16 @@ whole way from items to set, on items that this way never saw.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from jumar.errors import ConfigError
-from jumar.judging.asking.cache import reply_cache
-from jumar.judging.asking.call_log import CallLog
-from jumar.judging.asking.settings import JudgeSettings
-from jumar.judging.cheap.evaluator import CheapModeEvaluator
-from jumar.judging.items.item import Item
-from jumar.judging.models import CheapModeResult
 from jumar.judging.patterns.matcher import literals
 from jumar.judging.patterns.merging import Merge, merge_proposals
 from jumar.judging.patterns.models import PatternProposal, PatternV2
 from jumar.judging.patterns.proposed import as_pattern, validate_provisional_patterns
-from jumar.learning.material import Material, ProposalReply, ProposalRequest, Proposer, Target, gap_items
+from jumar.learning.material import Material, ProposalRequest, Target, gap_items
 from jumar.learning.proof.support import ledger_entries, support_of
-from jumar.learning.proposals.asking import ask_for_proposals
-from jumar.learning.proposals.candidates import propose
-from jumar.learning.run.request import ProposerName
 from jumar.learning.state import Checkpoint, LedgerEntry, Line
-from jumar.model.budget.pricing import Prices
-from jumar.model.protocols import Judge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +100,8 @@ class _Asking:
         self.unknown = self.unknown or found.cost_usd is None
         self.cost += found.cost_usd or 0.0
         there = [*line.patterns.patterns, *line.candidates, *map(as_pattern, earlier)]
-        merged = merge_proposals(found.proposals, there, [target.item.text for target in targets])
+        missed = [target.score - line.predictions.get(target.item.id, target.score) for target in targets]
+        merged = merge_proposals(found.proposals, there, [target.item.text for target in targets], scores=missed)
         self.merges += merged.merges
         return merged.kept
 
@@ -178,82 +165,3 @@ def sum_counts(own: Sequence[PatternProposal], tried: Sequence[PatternProposal])
         tested, correct = sums.get(as_pattern(one).id, (0, 0))
         made.append(one.model_copy(update={"stories_tested": tested, "correct_predictions": correct}))
     return tuple(made)
-
-
-_A_LINE, _SET = 4, 10
-"""Questions in one iteration: along each line that only tests, and for the set itself."""
-
-
-def proposer_of(
-    kind: ProposerName,
-    judge: Judge,
-    items: Sequence[Item],
-    *,
-    settings: JudgeSettings,
-    cache: Path | None,
-    prices: Prices | None,
-    calls: CallLog,
-) -> Proposer:
-    """Return the proposer of a kind: statistics of terms, or the judge's model, which is shown the largest gaps, one at a time.
-
-    The model is asked while all ``calls`` have cost less than ``settings.max_cost``, in USD. ``cache`` is the folder of replies.
-
-    Errors: :class:`jumar.errors.ConfigError` for a judge that cannot propose.
-    """
-    if kind == "terms":
-        return by_terms
-    if getattr(judge, "recorded", False):
-        raise ConfigError(f"--propose judge: {judge.identity} has scores on file and proposes nothing; leave --propose out")
-    by_id = {item.id: item for item in items}
-
-    def proposed(asked: ProposalRequest) -> ProposalReply:
-        async def work() -> ProposalReply:
-            found = await ask_for_proposals(
-                asked.items,
-                judge,
-                threshold=asked.threshold,
-                patterns=asked.known,
-                signals=_signals(asked, by_id),
-                tried=asked.tried,
-                settings=settings,
-                limit=_SET if asked.whole else _A_LINE,
-                iteration=asked.iteration,
-                diversity=asked.diversity,
-                cache=reply_cache(cache, judge),
-                prices=prices,
-                calls=calls,
-                at=asked.at,
-            )
-            await judge.aclose()
-            told = [f"no proposal for {one.item_id}: {one.reason}" for one in found.refused]
-            if found.stopped is not None:
-                told.append(f"the model was not asked any more: {found.stopped}")
-            return ProposalReply(proposals=found.proposals, told=tuple(told), cost_usd=found.cost_usd)
-
-        return asyncio.run(work())
-
-    return proposed
-
-
-def by_terms(asked: ProposalRequest) -> ProposalReply:
-    """Propose what tells items with a large gap from the others, by statistics of their words and of the judge's reasons."""
-    found = propose(
-        asked.items,
-        threshold=asked.threshold,
-        known=asked.known,
-        tried=asked.tried,
-        iteration=asked.iteration,
-        diversity=asked.diversity,
-        seed=asked.seed,
-        at=asked.at,
-        fewest=asked.fewest,
-    )
-    return ProposalReply(proposals=tuple(found))
-
-
-def _signals(asked: ProposalRequest, by_id: Mapping[str, Item]) -> dict[str, Sequence[str]]:
-    """Return what the cheap judge detected in each item, as the question tells."""
-    evaluator = CheapModeEvaluator(asked.known)
-    large = [by_id[item.id] for item in asked.items if item.is_large(asked.threshold)]
-    found = evaluator.evaluate(large, parts=False)
-    return {one.story_id: [*one.reasons, *one.patterns_matched] for one in found if isinstance(one, CheapModeResult)}

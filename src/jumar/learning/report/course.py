@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from jumar.core.text import escape, number, plural, signed
+from jumar.learning.convergence import missing_words
 from jumar.learning.report.view import LearningReport, kept_text
 
 _ENDS: Final = {
-    "converged": "it converged: two iterations in a row met every target",
-    "nothing more to propose": "there was nothing more to propose: what the gaps suggest had all been tried",
+    "converged": "two iterations in a row met every target on the test items",
+    "nothing more to propose": "there was nothing more to propose: all that the gaps suggest had been tried",
 }
-_UNMET: Final = {
-    "cheap_threshold": "the items' cheap average is below 4.0",
-    "gap_threshold": "the gap is over 0.5 points",
-    "no_divergence": "the gap grows, or stays above its target",
-    "patterns_stable": "ten patterns or more came or went in the last iteration",
-    "no_regressions": "a change had to be rolled back",
-    "same_items": "the last two iterations were tried on other items",
-    "tracking": "the test items don't show twice in a row that it tracks the judge",
-    "probes": "a probe raised the scores",
-}
-"""The checks of convergence, as what is wrong where one does not hold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,20 +202,12 @@ def stop_words(reason: str, detail: str, why: str) -> str:
     return _ENDS.get(why, "there was nothing left to do") if reason == "completed" else detail
 
 
-def converged_text(summary: Mapping[str, Any], logs: Sequence[Mapping[str, Any]]) -> str:
-    """Return whether a run converged, and if not what was missing."""
+def converged_text(summary: Mapping[str, Any]) -> str:
+    """Return whether a run converged, and if not what was missing, by how much, and what would help."""
     if summary.get("converged"):
-        return "yes: the last two iterations met every target, no probe raised the scores, and it is proven"
-    found: Mapping[str, Any] = logs[-1]["convergence_check"] if logs else {}
-    checks: Mapping[str, bool] = found.get("checks") or {}
-    missing = [_UNMET.get(name, escape(name)) for name, held in checks.items() if not held]
-    if found.get("reason") == "insufficient_iterations":
-        missing.append("one iteration is too few")
-    if not summary["probes"]["passed"] and _UNMET["probes"] not in missing:
-        missing.append(_UNMET["probes"])
-    if summary["verdict"] != "tracks":
-        missing.append("the held-out items don't prove that it tracks")
-    return f"no: {'; '.join(missing)}" if missing else "no"
+        return "yes: two iterations in a row met every target, and the held-out items prove that it tracks"
+    missing = missing_words(summary.get("missing") or ())
+    return f"no: {missing}" if missing else "no"
 
 
 _STATUSES: Final = {"committed_pattern": "committed", "rejected_pattern": "rejected", "proposed_pattern": "provisional"}

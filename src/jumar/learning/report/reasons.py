@@ -66,6 +66,7 @@ class FeatureReason:
 class PhraseReason:
     """A pattern of words. ``seen`` says what it did on the held-out items, ``standing`` what is known of it."""
 
+    id: str
     says: str
     value: float
     fired: int
@@ -131,6 +132,7 @@ def phrases(report: LearningReport) -> list[PhraseReason]:
             seen, standing = f"{known['coverage']:.0%} of them{right}", str(known["role"])
         made.append(
             PhraseReason(
+                id=str(pattern["id"]),
                 says=escape(str(pattern["description"])),
                 value=_value(pattern, report.unit),
                 fired=int(pattern["times_fired"]),
@@ -166,7 +168,7 @@ def _more(count: int, beside: int) -> str:
 def set_text(report: LearningReport) -> list[str]:
     """Return how the set makes a score, in sentences."""
     if not report.patterns:
-        return ["The set is empty: no pattern has earned a place. A score is what the built-in rubric says of an item."]
+        return [f"The set is empty: no pattern has earned a place, and {report.empty_means}."]
     steps, said = len(report.steps), len(report.patterns) - len(report.steps)
     members = " and ".join(
         part for part in (plural(said, "phrase") if said else "", plural(steps, "step") + " of features" if steps else "") if part
@@ -178,10 +180,10 @@ def set_text(report: LearningReport) -> list[str]:
         ]
     base, curve = float(report.calibration["base"]), report.calibration["curve"]
     total = sum(abs(_value(pattern, report.unit)) for pattern in report.patterns)
-    if report.flat:
+    if report.orders_only:
         told = (
-            f"Nothing was learned: a score begins at {base:.2f}, and the {members} move it by {total:.2f} points if all of them "
-            "are added up without their signs. So none is listed here; they are in `patterns.json`."
+            f"A score begins at {base:.2f}, and the {members} move it by {total:.2f} points if all of them are added up without "
+            "their signs: enough to order items, and no more. So none is listed here; they are in `patterns.json`."
         )
         return [told]
     first = (

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import quote
 
 from jumar.core import __version__
-from jumar.core.rendering.html import render_page, render_text
+from jumar.core.rendering.html import DOCUMENT, Layout, render_page, render_text
+from jumar.core.rendering.plot import NARROW, WIDE
 from jumar.core.text import json_text, number, plural
 from jumar.learning.report.course import (
     converged_text,
@@ -18,7 +20,8 @@ from jumar.learning.report.course import (
     merges,
     proposal_lines,
 )
-from jumar.learning.report.plot import NARROW, WIDE, course_plot, course_summary
+from jumar.learning.report.life import PatternLife
+from jumar.learning.report.plot import course_plot, course_summary
 from jumar.learning.report.reasons import set_text, shown_features, shown_phrases
 from jumar.learning.report.verdict import (
     checks,
@@ -37,6 +40,7 @@ from jumar.learning.report.verdict import (
 from jumar.learning.report.view import LearningReport
 
 _PACKAGE = "jumar.learning.report"
+_MOST_ITEMS = 200
 
 
 def render_markdown(report: LearningReport) -> str:
@@ -44,7 +48,7 @@ def render_markdown(report: LearningReport) -> str:
     return render_text("learning.md.j2", _parts(report), package=_PACKAGE).rstrip("\n") + "\n"
 
 
-def render_html(report: LearningReport) -> str:
+def render_html(report: LearningReport, layout: Layout = DOCUMENT) -> str:
     """Return the page as HTML; see :mod:`jumar.core.rendering.html`."""
     tones = {"tracks": "sure", "fails": "bad"}
     page = {
@@ -58,13 +62,43 @@ def render_html(report: LearningReport) -> str:
         "merges": merges(report),
         "footer": _footer(report),
     }
-    return render_page("learning.html.j2", page, package=_PACKAGE, styles=("report.css", "learning.css"))
+    return render_page("learning.html.j2", page, package=_PACKAGE, styles=("report.css", "learning.css"), layout=layout)
+
+
+def render_pattern(life: PatternLife, layout: Layout) -> str:
+    """Return the page of one pattern; ``layout.links`` lead to the items that it fires on."""
+    kind = "Pattern" if life.pattern is None else {"good": "Good pattern", "bad": "Bad pattern"}[str(life.pattern["type"])]
+    share = f"{len(life.fired) / life.items:.0%} of {life.items:,} open items" if life.items else ""
+    page = {
+        "life": life,
+        "kind": kind,
+        "facts": [
+            ("Points where it fires", life.points or "—", ""),
+            ("Fires on", f"{len(life.fired):,}", share),
+            ("Judge, where it fires", number(life.judge_where), ""),
+            ("Judge, elsewhere", number(life.judge_elsewhere), ""),
+        ],
+        "rows": [
+            {
+                "id": item.id,
+                "key": quote(item.id, safe=""),
+                "judge": number(item.expensive),
+                "cheap": number(item.cheap),
+                "text": item.text,
+            }
+            for item in life.fired[:_MOST_ITEMS]
+        ],
+        "more": max(0, len(life.fired) - _MOST_ITEMS),
+    }
+    return render_page("pattern.html.j2", page, package=_PACKAGE, layout=layout)
 
 
 def _parts(report: LearningReport) -> dict[str, Any]:
     """Return what the report and the page tell, as texts."""
-    (said, less), (counted, fewer) = (([], ""), ([], "")) if report.flat else (shown_phrases(report), shown_features(report))
-    converged = "" if report.summary is None else f"Converged: {converged_text(report.summary, report.logs)}."
+    (said, less), (counted, fewer) = (
+        (([], ""), ([], "")) if report.orders_only else (shown_phrases(report), shown_features(report))
+    )
+    converged = "" if report.summary is None else f"Converged: {converged_text(report.summary).rstrip('.')}."
     notes = [noise_text(report), looks_text(report), quality_text(report), converged, paid_text(report)]
     return {
         "name": report.name,
@@ -121,10 +155,10 @@ def _facts(report: LearningReport) -> list[tuple[str, str, str]]:
     proof, summary = report.proof, report.summary
     if proof is not None:
         figures, intervals = proof["statistics"]["figures"], proof["statistics"]["intervals"]
-        constant = f"{_within(intervals.get('mae'))}a constant {number(figures['constant_mae'])}"
+        constant = f"{_within(intervals.get('mae'))}constant {number(figures['constant_mae'])}"
         facts.append(("MAE, held-out items", f"{number(figures['mae'])} points", constant))
-        length = f"{_within(intervals.get('spearman'))}the length {number(figures['length_spearman'])}".replace("-", "−")
-        facts.append(("Rank correlation, held-out items", number(figures["spearman"]).replace("-", "−"), length))
+        length = f"{_within(intervals.get('spearman'))}length only {number(figures['length_spearman'])}".replace("-", "−")
+        facts.append(("Spearman, held-out items", number(figures["spearman"]).replace("-", "−"), length))
     best = "" if report.best is None else "the start is kept" if report.best == 0 else f"the best is {report.best}"
     facts.append(("Iterations", f"{len(report.logs):,}", best))
     steps = len(report.steps)
@@ -139,7 +173,7 @@ def _facts(report: LearningReport) -> list[tuple[str, str, str]]:
 
 
 def _within(pair: Any) -> str:
-    return "" if pair is None else f"{pair[0]:.2f} to {pair[1]:.2f} (95 %); ".replace("-", "−")
+    return "" if pair is None else f"[{pair[0]:.2f}, {pair[1]:.2f}]; ".replace("-", "−")
 
 
 def _footer(report: LearningReport) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from jumar.core.text import escape, number, plural, signed
+from jumar.learning.convergence import groups_needed
 from jumar.learning.report.view import LearningReport
 
 _LEADS: Final = {
@@ -18,10 +18,10 @@ _LEADS: Final = {
 }
 _SIGNS: Final = {True: "yes", False: "no", None: "open"}
 _CHECKS: Final = {
-    "better_than_constant": ("Errs less than the same score for every item", "by"),
-    "better_than_length": ("Errs less than the length of the text alone", "by"),
-    "ranks_better_than_length": ("Ranks items better than their length does", "by"),
-    "ranks_within_groups": ("Tells better from worse among items of one group", "rank correlation"),
+    "better_than_constant": ("MAE lower than that of a constant", "by "),
+    "better_than_length": ("MAE lower than that of the length only", "by "),
+    "ranks_better_than_length": ("Spearman higher than that of the length only", "by "),
+    "ranks_within_groups": ("Spearman above 0 within groups", ""),
 }
 _PROBES: Final = {
     "stuffing": "stuffed with the set's own good phrases",
@@ -40,8 +40,6 @@ _PROBES: Final = {
 _FEW_AGAIN: Final = 20
 _TOLD: Final = frozenset({"stuffing", "padding", "shuffled_sentences", "shuffled_words", "negation"})
 """Probes that are told of whatever they find; of the others those that raise the scores."""
-
-_MANY: Final = 20  # times as many groups: more than anybody will collect
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +62,8 @@ def lead(report: LearningReport) -> str:
 
 
 def nothing_learned(report: LearningReport) -> bool:
-    """Return whether the run ended with a set that is empty, or in effect a constant."""
-    return report.summary is not None and (report.flat or not report.patterns)
+    """Return whether the run ended with a set that is empty."""
+    return report.summary is not None and not report.patterns
 
 
 def verdict_lines(report: LearningReport) -> list[str]:
@@ -75,20 +73,33 @@ def verdict_lines(report: LearningReport) -> list[str]:
     proof = report.proof
     if proof is None:
         return _unproven(report)
-    figures = proof["statistics"]["figures"]
-    held = f"{plural(int(proof['statistics']['items']), 'item')} in {plural(int(proof['statistics']['groups']), 'group')}"
-    first = (
-        f"The set was held against {held} that nothing was learned from. Its scores are {number(figures['mae'])} points off the "
-        f"judge's on average; the same score for everything would be {number(figures['constant_mae'])} off."
-    )
-    meaning = {
-        "tracks": "On items like these its scores may stand in for the judge's: every check of the verdict holds beyond chance.",
-        "not_proven": "Whether it follows the judge stays open: it may do better than simpler ways of scoring by luck alone.",
-        "fails": "A much simpler way of scoring does better, by more than chance: don't use its scores in place of the judge's.",
+    return [*_made_of(report), *_measured(proof["statistics"]), advice(report)]
+
+
+def _measured(found: Mapping[str, Any]) -> list[str]:
+    """Return the held-out figures in sentences."""
+    figures, intervals = found["figures"], found["intervals"]
+
+    def told(name: str) -> str:
+        return number(figures[name]) + _between(intervals.get(name))
+
+    items, groups = plural(int(found["items"]), "item"), plural(int(found["groups"]), "group")
+    lines = [
+        f"MAE {told('mae')}; baselines: constant {number(figures['constant_mae'])}, length only {number(figures['length_mae'])}.",
+        f"Spearman {told('spearman')}; baseline: length only {number(figures['length_spearman'])}.",
+    ]
+    return [f"Held-out test set: {items}, {groups}.", *(line.replace("-", "−") for line in lines)]
+
+
+def advice(report: LearningReport) -> str:
+    """Return in a sentence what to do with the scores of a set that has a verdict."""
+    if report.verdict == "not_proven":
+        why = _too_few(report) or "These items leave open whether the set agrees with it beyond chance."
+        return f"Keep asking the judge for scores that matter. {why}"
+    return {
+        "tracks": "On items like these, use its scores in place of the judge's: it agrees with the judge beyond chance.",
+        "fails": "Don't use its scores in place of the judge's: a much simpler way of scoring does better, beyond chance.",
     }[str(report.verdict)]
-    if nothing_learned(report) and report.verdict == "not_proven":
-        meaning = "So it is not proven that it follows the judge."
-    return [*_nothing(report), first, _too_few(report) or meaning]
 
 
 def _unproven(report: LearningReport) -> list[str]:
@@ -98,8 +109,8 @@ def _unproven(report: LearningReport) -> list[str]:
     if held:
         items = f"{plural(int(held['items']), 'held-out item')} in {plural(int(held['groups']), 'group')}"
         lines.append(
-            f"On {items} the set was {number(held['mae'])}{_between(held['interval'])} points off the judge on average, a "
-            f"constant {number(held['constant_mae'])}."
+            f"On {items}: MAE {number(held['mae'])}{_between(held['interval'])}; baseline: constant "
+            f"{number(held['constant_mae'])}."
         )
     return lines
 
@@ -113,24 +124,24 @@ def _too_few(report: LearningReport) -> str:
     items, groups = (int(report.proof["statistics"][name]) for name in ("items", "groups"))
     if items >= FEWEST_ITEMS and groups >= FEWEST_GROUPS:
         return ""
-    least = f"{FEWEST_ITEMS} held-out items in {FEWEST_GROUPS} groups are the least"
+    found = f"{plural(items, 'held-out item')} in {plural(groups, 'group')}"
+    return f"{found} are too few to prove anything: {FEWEST_ITEMS} in {FEWEST_GROUPS} are the least."
+
+
+def _made_of(report: LearningReport) -> list[str]:
+    """Return what there is to say of a set that is empty, or has learned an order only."""
     if nothing_learned(report):
-        return f"Such a number of items is too few to prove anything: {least}."
-    return f"However good it looks, that is too few to prove anything: {least}."
-
-
-def _nothing(report: LearningReport) -> list[str]:
-    if not nothing_learned(report):
+        return [f"The set is empty: {report.empty_means}."]
+    if not report.orders_only:
         return []
-    if not report.patterns:
-        return ["The set is empty: its scores are those of the rubric that is built in, and no pattern moves them."]
     spread = report.sealed_scores
-    between = "" if spread is None else f" (from {spread[0]:.2f} to {spread[1]:.2f} on the held-out items)"
-    return [f"In effect it gives everything the same score{between}: no points held up on items that they were not made from."]
+    between = "" if spread is None else f" (on the held-out items from {spread[0]:.4f} to {spread[1]:.4f})"
+    told = f"its scores differ by thousandths of a point{between}, because no wider ones came closer than a constant"
+    return [f"The set orders items, and no more: {told}."]
 
 
 def figure_rows(report: LearningReport) -> list[tuple[str, str, str, str]]:
-    """Return the held-out figures, each with its 95 % interval: what, learned, constant, length alone."""
+    """Return the held-out figures, each with its 95 % interval: what, learned, constant, length only."""
     if report.proof is None:
         return []
     found = report.proof["statistics"]
@@ -139,21 +150,22 @@ def figure_rows(report: LearningReport) -> list[tuple[str, str, str, str]]:
         return number(found["figures"].get(name)) + _between(found["intervals"].get(name))
 
     rows = [
-        ("Off by, on average (points)", told("mae"), told("constant_mae"), told("length_mae")),
-        ("Rank correlation (1 is the judge's order, 0 is chance)", told("spearman"), "—", told("length_spearman")),
+        ("MAE (points)", told("mae"), told("constant_mae"), told("length_mae")),
+        ("Spearman", told("spearman"), "—", told("length_spearman")),
     ]
+    ceiling = None if report.noise is None else report.noise.get("ceiling")
+    if ceiling is not None and ceiling["attained"] is not None:
+        rows.append((f"Spearman, share of the attainable {number(ceiling['spearman'])}", f"{ceiling['attained']:.0%}", "—", "—"))
     if found["figures"].get("within_spearman") is not None:
-        rows.append(("The same, inside of groups", told("within_spearman"), "—", "—"))
+        rows.append(("Spearman within groups", told("within_spearman"), "—", "—"))
     bias = found["figures"].get("bias")
     if bias is not None:
-        rows.append(
-            ("Too high (+) or too low (−) on average", f"{signed(bias)}{_between(found['intervals'].get('bias'))}", "—", "—")
-        )
+        rows.append(("Bias (+ too high, − too low)", f"{signed(bias)}{_between(found['intervals'].get('bias'))}", "—", "—"))
     return [(row[0], *(cell.replace("-", "−") for cell in row[1:])) for row in rows]  # pyright: ignore[reportReturnType]
 
 
 def _between(pair: Any) -> str:
-    return "" if pair is None else f" ({pair[0]:.2f} to {pair[1]:.2f})"
+    return "" if pair is None else f" [{pair[0]:.2f}, {pair[1]:.2f}]"
 
 
 def checks(report: LearningReport) -> list[VerdictCheck]:
@@ -163,8 +175,8 @@ def checks(report: LearningReport) -> list[VerdictCheck]:
     found = report.proof["statistics"]
     told = [_check(name, one) for name, one in found["checks"].items()]
     gap = found["gap"]
-    target = f"{number(gap['value'])}{_between(gap['interval'])}; asked apart from the verdict"
-    return [*told, VerdictCheck(sign=_SIGNS[gap["held"]], says="Within 0.5 points of the judge on average", figure=target)]
+    target = f"{number(gap['value'])}{_between(gap['interval'])}; convergence asks for it, the verdict does not"
+    return [*told, VerdictCheck(sign=_SIGNS[gap["held"]], says="MAE of 0.5 points or less", figure=target)]
 
 
 def _check(name: str, found: Mapping[str, Any]) -> VerdictCheck:
@@ -174,8 +186,8 @@ def _check(name: str, found: Mapping[str, Any]) -> VerdictCheck:
         return VerdictCheck(sign=_SIGNS[found["held"]], says=says, figure="not known")
     luck = "; chance alone can do that" if found["held"] is None else ""
     places = 3 if abs(value) < 0.1 else 2
-    between = "" if pair is None else f" ({pair[0]:+.{places}f} to {pair[1]:+.{places}f})"
-    figure = f"{what} {value:+.{places}f}{between}".replace("-", "−").replace("−0.000", "0.000").replace("+0.000", "0.000")
+    between = "" if pair is None else f" [{pair[0]:+.{places}f}, {pair[1]:+.{places}f}]"
+    figure = f"{what}{value:+.{places}f}{between}".replace("-", "−").replace("−0.000", "0.000").replace("+0.000", "0.000")
     return VerdictCheck(sign=_SIGNS[found["held"]], says=says, figure=figure + luck)
 
 
@@ -187,11 +199,16 @@ def noise_text(report: LearningReport) -> str:
     if noise is None:
         return "The judge was asked once about each item, so that its own noise is not known."
     items, mean, pair = int(noise["items"]), float(noise["mean"]), noise["interval"]
-    interval = "" if pair is None else f", 95 % interval {pair[0]:.2f} to {pair[1]:.2f}"
+    interval = "" if pair is None else _between(pair)
     told = (
         f"Asked again about the same item, the judge differs from itself by {number(mean)} points on average{interval}: "
         f"{noise['readings']:.3g} readings each of {plural(items, 'item')}, {int(noise['sealed']):,} of them held out."
     )
+    if (ceiling := noise.get("ceiling")) is not None:
+        told += (
+            f" With that noise (reliability {number(ceiling['reliability'])}) the highest attainable Spearman is "
+            f"{number(ceiling['spearman'])}, and the lowest attainable MAE about {number(ceiling['mae'])}."
+        )
     if items < _FEW_AGAIN:
         return f"{told} So few items say roughly how much that is; `--repeat 2` reads every item twice."
     if 0 < mean <= float(proof["statistics"]["figures"]["mae"]):
@@ -252,7 +269,7 @@ def probe_rows(report: LearningReport) -> list[tuple[str, str, str]]:
         if one["passed"] and name not in _TOLD:
             others += [] if change is None else [change]
             continue
-        between = "" if pair is None else f" ({pair[0]:+.3f} to {pair[1]:+.3f})"
+        between = "" if pair is None else f" [{pair[0]:+.3f}, {pair[1]:+.3f}]"
         told = "nothing to change" if change is None else f"{change:+.3f}{between} on {plural(int(one['items']), 'item')}"
         if one.get("how"):
             told += f", with {one['how']}"
@@ -329,11 +346,9 @@ def _more_groups(report: LearningReport) -> str:
             "More items alone will hardly change it: on these, one of the simpler ways is as good or better. What this judge "
             "looks at may be nothing that words and counts can show."
         )
-    factors = [((target["value"] - target["interval"][0]) / target["value"]) ** 2 for target in opened if target["value"] > 0]
-    factor = max(factors, default=1.0)
-    if factor > _MANY:
+    groups = groups_needed(found)
+    if groups is None:
         return "More groups of items would tell, but it takes more than twenty times as many: what it gains is tiny."
-    groups = math.ceil(int(found["groups"]) * factor)
     return (
         f"More groups of items would tell: if it is as good as it looks, about {groups:,} held-out groups settle it, and these "
         f"were {int(found['groups']):,}."

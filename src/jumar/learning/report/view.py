@@ -379,11 +379,19 @@ class LearningReport:
         return [pattern for pattern in self.patterns if pattern.get("feature") is not None]
 
     @property
-    def flat(self) -> bool:
-        """Whether the set gives everything the same score, in effect."""
+    def orders_only(self) -> bool:
+        """Whether the set has learned an order and no level: in points its scores are the same, in effect."""
         fitted: Mapping[str, Any] = {} if self.calibration is None else self.calibration.get("fitted") or {}
         spread = self.sealed_scores
-        return fitted.get("calibration") == "constant" or (spread is not None and spread[1] - spread[0] < 0.05)
+        level = fitted.get("calibration") == "constant" or (spread is not None and spread[1] - spread[0] < 0.05)
+        return level and bool(self.patterns)
+
+    @property
+    def empty_means(self) -> str:
+        """What an empty set does, in words."""
+        if self.calibration is None:
+            return "its scores are those of the built-in rubric"
+        return f"it gives every item {float(self.calibration['base']):.2f}, the median of the judge's scores"
 
     @property
     def replayed(self) -> bool:

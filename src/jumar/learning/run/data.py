@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
-from jumar.core.files import as_write_error, make_directory, write_once
+from jumar.core.files import as_write_error, make_directory, read_bytes, write_once
 from jumar.core.text import escape, plural
 from jumar.errors import EvaluationUnreliableError, ExistsError, ItemError
 from jumar.judging.asking.call_log import CallLog
+from jumar.judging.asking.evaluate import judge_items
 from jumar.judging.asking.summary import JudgeInterruptedError, JudgeRejectedError
 from jumar.judging.items.item import Item
 from jumar.judging.items.records import read_items
+from jumar.judging.judges import make_judge
 from jumar.judging.models import ExpensiveModeResult
 from jumar.judging.rubric import Rubric, kind_of_items, load_rubric, rubric_of
 from jumar.judging.tracking import FEWEST_GROUPS, FEWEST_ITEMS
-from jumar.learning.material import Material, Proposer, SetBuilder
-from jumar.learning.proof.split import Split, group_key, split_items, tie_copies
+from jumar.learning.material import Material, Proposer, SetBuilder, Target, targets_of
+from jumar.learning.plan import Plan, make_plan
+from jumar.learning.proof.split import FEWEST_TO_SPLIT, Split, group_key, split_items, tie_copies
 from jumar.learning.run.request import LOOP, RESULT, ROOT, SEALED_TESTS, LearnRequest
 from jumar.learning.run.verdicts import FILE as VERDICTS
 from jumar.learning.run.verdicts import Hear, JudgeAccess, Verdicts
@@ -75,7 +79,7 @@ def split_of(request: LearnRequest, items: Sequence[Item]) -> Split:
     """
     path = request.output / SPLIT
     if path.exists():
-        split = Split.from_json(path.read_bytes(), str(path))
+        split = Split.from_json(read_bytes(path), str(path))
         split.check(items)
         return split
     split = split_items(items, seed=request.seed, heldout=request.heldout)
@@ -83,6 +87,27 @@ def split_of(request: LearnRequest, items: Sequence[Item]) -> Split:
         make_directory(request.output)
         write_once(path, (json.dumps(split.to_json(), indent=1, ensure_ascii=False) + "\n").encode("utf-8", "surrogatepass"))
     return split
+
+
+def plan_of(request: LearnRequest, items: Sequence[Item] | None = None) -> Plan:
+    """Return what the items could prove. Nobody is asked: of a recorded judge the scores of the open items are read.
+
+    Errors: :class:`jumar.errors.ItemError` of the items; of the judge's file.
+    """
+    items = read_learning_items(request) if items is None else items
+    opened: Sequence[Item] = ()
+    if request.judge.spec.startswith("replay:") and len({group_key(item) for item in items}) >= FEWEST_TO_SPLIT:
+        opened = split_items(items, seed=request.seed, heldout=request.heldout).part(items, "open")
+    return make_plan(items, heldout=request.heldout, seed=request.seed, judged=_recorded_targets(request, items, opened))
+
+
+def _recorded_targets(request: LearnRequest, items: Sequence[Item], opened: Sequence[Item]) -> list[Target]:
+    if not opened:
+        return []
+    judge = make_judge(request.judge.spec, max_tokens=request.judge.max_tokens)
+    question = rubric_of(load_rubric(request.rubric), items)
+    found = asyncio.run(judge_items(opened, judge, question, replace(request.judge.settings, max_unscored=1.0)))
+    return targets_of(opened, [one for one in found.results if isinstance(one, ExpensiveModeResult)])
 
 
 def warn_of_few(split: Split, items: Sequence[Item]) -> None:

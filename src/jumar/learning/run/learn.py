@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from jumar.core.clock import SystemClock
 from jumar.core.codec import flat
-from jumar.core.files import replace_file, sha256_bytes, sha256_file
+from jumar.core.files import read_bytes, replace_file, sha256_bytes, sha256_file
 from jumar.core.redaction import Redactor, environment_secrets, install
 from jumar.core.text import escape, json_rows, plural
 from jumar.errors import ConfigError, EvaluationUnreliableError, JumarError
@@ -34,13 +34,17 @@ from jumar.judging.items.item import digest_of
 from jumar.judging.judges import make_judge
 from jumar.judging.patterns.models import PatternProposal, PatternSet
 from jumar.judging.patterns.storage import PatternStore, load_pattern_set, read_pattern_set, serialised
+from jumar.judging.proofs import Proof
+from jumar.learning.convergence import missing_probes, missing_verdict
 from jumar.learning.material import Material, Target
+from jumar.learning.plan import Plan, make_plan
+from jumar.learning.proof.probes import ProbeReport
 from jumar.learning.proof.support import Member, sealed_tests
-from jumar.learning.proposals.proposing import proposer_of
+from jumar.learning.proposals import proposer_of
 from jumar.learning.report.course import Totals, stop_words
 from jumar.learning.run.data import LearnData, check_output, open_share, read_learning_items, split_of, warn_of_few
 from jumar.learning.run.prove import prove_set
-from jumar.learning.run.read import publish, read_logs
+from jumar.learning.run.read import ceiling_of, publish, read_logs
 from jumar.learning.run.request import LOOP, RESULT, ROOT, SEALED_TESTS, LearnRequest, LearnResult, prove_request, remember
 from jumar.learning.run.verdicts import Hear
 from jumar.learning.set_building import final_set, probe_set
@@ -212,11 +216,16 @@ class LearnerScorer:
 
 
 def learn(
-    request: LearnRequest, *, switch: StopSwitch, listener: Listener | None = None, hear: Hear | None = None
+    request: LearnRequest,
+    *,
+    switch: StopSwitch,
+    listener: Listener | None = None,
+    hear: Hear | None = None,
+    planned: Callable[[Plan], None] | None = None,
 ) -> LearnResult:
     """Learn, or resume learning; at the end make the final set and prove it, which is one look at the held-out items.
 
-    ``listener`` is told of the loop, ``hear`` of each answer of the judge.
+    ``listener`` is told of the loop, ``hear`` of each answer of the judge, ``planned`` before all of what the items could prove.
 
     Errors: :class:`ConfigError` for a run that was begun with other options, and of judge, rubric and extras;
     :class:`jumar.errors.ItemError` of the items; everything before anything is asked.
@@ -228,6 +237,8 @@ def learn(
     start = PatternSet(version="2.0", patterns=[]) if request.patterns is None else load_pattern_set(request.patterns)
     check_output(request)
     split = split_of(request, items)
+    if planned is not None:
+        planned(make_plan(items, heldout=request.heldout, seed=request.seed))
     warn_of_few(split, items)
     root = request.output / ROOT
     prepare_root(root)
@@ -381,20 +392,22 @@ def finish(request: LearnRequest, data: LearnData, outcome: LoopOutcome) -> dict
     average = fmean(row.cheap for row in proven.proof.rows)
     verdict = proven.proof.verdict
     logs = read_logs(request.output)
-    agreed = bool(logs) and bool(logs[-1]["convergence_check"]["converged"])
+    missing = _missing(logs, proven.proof, probes, robust=request.robust)
     members = _members(
         request.output, final, checkpoint.state.proposals, data.verdicts.targets(sealed), proven.proof.looks.number
     )
     summary = {
         **_course(logs),
         "supported": sum(member.role == "supported" for member in members),
-        "converged": agreed and verdict == "tracks" and (probes.passed or not request.robust),
+        "converged": bool(logs) and not missing,
+        "missing": missing,
         "tracks": verdict == "tracks",
         "quality_met": average >= QUALITY_TARGET,
         "cheap_avg": average,
         "best_iteration": None if outcome.chosen is None else outcome.chosen.iteration_number,
         "verdict": verdict,
         "heldout": proven.heldout,
+        "noise_ceiling": ceiling_of(proven.proof),
         "robust": request.robust,
         "probes": probes.to_json(),
         "looks": proven.proof.looks.model_dump(),
@@ -406,12 +419,25 @@ def finish(request: LearnRequest, data: LearnData, outcome: LoopOutcome) -> dict
     return summary
 
 
+def _missing(logs: Sequence[Mapping[str, Any]], proof: Proof, probes: ProbeReport, *, robust: bool) -> list[dict[str, str]]:
+    """Return what is missing for convergence: of the last iteration, of the verdict, and of the final set's probes."""
+    found: list[dict[str, str]] = list(logs[-1]["convergence_check"]["missing"]) if logs else []
+    if proof.verdict != "tracks":
+        verdict = missing_verdict(proof.statistics, "held-out", tracks=False)
+        if found and found[-1]["check"] == "tracking":  # what helps on the test items helps here
+            found[-1] = {**found[-1], "helps": verdict.helps}
+        found.append(verdict.to_json())
+    if robust and not probes.passed and not any(one["check"] == "probes" for one in found):
+        found.append(missing_probes(probes.to_json()).to_json())
+    return found
+
+
 def _members(
     output: Path, patterns: PatternSet, proposals: Sequence[PatternProposal], sealed: Sequence[Target], look: int
 ) -> tuple[Member, ...]:
     """Test the proposals on the held-out items, all earlier tests being counted, and keep the tests for the next time."""
     path = output / SEALED_TESTS
-    before = ProposalLedger.from_json(path.read_bytes(), str(path)) if path.exists() else ProposalLedger()
+    before = ProposalLedger.from_json(read_bytes(path), str(path)) if path.exists() else ProposalLedger()
     found = sealed_tests(patterns, proposals, sealed, known=before, look=look)
     replace_file(path, json_rows(found.ledger.to_json()).encode())
     return found.members

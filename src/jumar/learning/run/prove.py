@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from jumar.core.files import as_write_error, fsync_directory, make_directory, replace_file, wait_for_lock, write_all
+from jumar.core.files import as_write_error, fsync_directory, make_directory, read_bytes, replace_file, wait_for_lock, write_all
 from jumar.core.lock import LoopLock, who_holds
 from jumar.core.text import escape, plural
 from jumar.errors import (
@@ -66,7 +66,7 @@ def look_known(output: Path, subject: dict[str, Any]) -> int | None:
     Errors: :class:`jumar.errors.NotFoundError` where no look was.
     """
     try:
-        known = _read_looks((output / LOOKS).read_bytes())
+        known = _read_looks(read_bytes(output / LOOKS))
     except OSError as error:
         raise NotFoundError(f"{escape(str(output / LOOKS))} cannot be read ({error.strerror})") from error
     key = digest_of(subject)
@@ -105,7 +105,7 @@ def record_seen(output: Path, subject: dict[str, Any], verdicts: str) -> None:
     Errors: :class:`jumar.errors.StoreWriteError`.
     """
     path = output / LOOKS
-    looks = _read_looks(path.read_bytes())
+    looks = _read_looks(read_bytes(path))
     key = digest_of(subject)
     if any(look.subject == key and look.seen == verdicts for look in looks):
         return
@@ -121,7 +121,7 @@ def record_seen(output: Path, subject: dict[str, Any], verdicts: str) -> None:
 def _counted(
     fd: int, path: Path, key: str, subject: dict[str, Any], at: datetime, *, extra: bool, known: str | None, told: int
 ) -> tuple[ProofLooks, datetime]:
-    data = path.read_bytes()
+    data = read_bytes(path)
     looks = _read_looks(data)
     if len(looks) < told:
         raise StoreDamagedError(
@@ -316,7 +316,7 @@ def _ended(output: Path) -> Generator[None]:
 def _split(output: Path) -> Split:
     path = output / _SPLIT
     try:
-        return Split.from_json(path.read_bytes(), str(path))
+        return Split.from_json(read_bytes(path), str(path))
     except OSError as error:
         raise ConfigError(
             f"{escape(str(path))} cannot be read ({error.strerror}); name the folder that `jumar learn` wrote with -o"

@@ -8,12 +8,12 @@ import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Final, cast
 
-from jumar.core.files import as_write_error, make_directory, replace_file
+from jumar.core.files import as_write_error, make_directory, read_bytes, replace_file
 from jumar.core.leftovers import remove_any
 from jumar.core.lock import who_holds
 from jumar.core.redaction import current
@@ -31,6 +31,7 @@ from jumar.judging.models import ComponentHealthStatus, IterationLog, Unscored
 from jumar.judging.patterns.storage import load_pattern_set
 from jumar.judging.proofs import Proof, read_proof
 from jumar.learning.material import Material, noise_of
+from jumar.learning.proof.evidence import noise_ceiling
 from jumar.learning.proof.split import Split
 from jumar.learning.report.course import stop_words
 from jumar.learning.report.view import LearningProgress, LearningReport, render_progress
@@ -198,7 +199,7 @@ def read_logs(output: Path) -> list[Mapping[str, Any]]:
 
 def _checked(path: Path) -> Mapping[str, Any]:
     try:
-        found = json.loads(path.read_bytes())
+        found = json.loads(read_bytes(path))
         LearningProgress.of(found)
         bool(found["convergence_check"]["converged"])
         [str(one["action"]) for one in found["actions_taken"]]
@@ -281,7 +282,7 @@ def read_report(output: Path) -> LearningReport:
         summary=run.summary,
         patterns=active,
         calibration=None if known.scorecard() is None else known.calibration,
-        split=Split.from_json((output / SPLIT).read_bytes(), str(output / SPLIT)).to_json(),
+        split=Split.from_json(read_bytes(output / SPLIT), str(output / SPLIT)).to_json(),
         best=loop.chosen,
         stopped="" if loop.stop is None else stop_words(loop.stop.reason, loop.stop.detail, why),
         start=_start(loop),
@@ -342,7 +343,14 @@ def _noise(proof: Proof) -> dict[str, Any] | None:
         "items": len(again),
         "sealed": sum(len(row.readings) > 1 for row in proof.rows),
         "readings": fmean(len(row.readings) for row in again),
+        "ceiling": ceiling_of(proof),
     }
+
+
+def ceiling_of(proof: Proof) -> dict[str, Any] | None:
+    """Return what the judge's noise allows on the held-out items, and the share of it that the set has; None if not known."""
+    found = noise_ceiling(proof.rows, (*proof.opened, *proof.rows), proof.statistics["figures"]["spearman"])
+    return None if found is None else asdict(found)
 
 
 def _proposals(output: Path, numbers: Sequence[int]) -> dict[int, dict[str, Any]]:
@@ -369,7 +377,7 @@ def _constant(output: Path, numbers: Sequence[int]) -> float | None:
 def _object(path: Path) -> dict[str, Any]:
     """Return a file's object, an empty one where there is none that can be read: it only says more of what the logs say."""
     try:
-        found = json.loads(path.read_bytes())
+        found = json.loads(read_bytes(path))
     except (OSError, ValueError):
         return {}
     return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
@@ -377,7 +385,7 @@ def _object(path: Path) -> dict[str, Any]:
 
 def _summary(path: Path) -> Mapping[str, Any] | None:
     try:
-        found = json.loads(path.read_bytes())
+        found = json.loads(read_bytes(path))
         missing = [name for name in _SUMMARY if name not in found]
     except FileNotFoundError:
         return None

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
-from jumar.core.files import as_write_error, make_directory, replace_file
+from jumar.core.files import as_write_error, make_directory, read_bytes, replace_file
 from jumar.core.redaction import current
 from jumar.core.text import escape
 from jumar.errors import ConfigError, FormatTooNewError, StoreDamagedError
@@ -17,6 +17,7 @@ from jumar.judging.asking.settings import JudgeConfig
 from jumar.judging.asking.summary import JudgeInterruptedError
 from jumar.judging.history import FEWEST_ITERATIONS
 from jumar.learning.material import Profile
+from jumar.learning.proposals import ProposerName
 from jumar.loop.engine.outcome import LoopOutcome
 
 LOOP: Final = "learn"
@@ -24,8 +25,6 @@ ROOT: Final = ".jumar"
 RESULT: Final = "result.json"
 SEALED_TESTS: Final = "sealed_tests.json"
 """Tests of single proposals on the held-out items, of all looks; their ``iteration`` is the number of the look."""
-
-ProposerName = Literal["terms", "judge"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +153,7 @@ def recall(output: Path) -> dict[str, Any]:
     """
     path = output / REQUEST
     try:
-        found = json.loads(path.read_bytes())
+        found = json.loads(read_bytes(path))
     except FileNotFoundError:
         return {}
     except OSError as error:

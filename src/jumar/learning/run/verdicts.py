@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from jumar.core.files import as_write_error, make_directory
+from jumar.core.files import as_write_error, make_directory, read_bytes
 from jumar.core.redaction import current, redacted_json
 from jumar.core.text import escape
 from jumar.errors import ConfigError, ItemError, StoreDamagedError
@@ -108,7 +108,7 @@ class Verdicts:
 
     def _read(self) -> dict[str, ExpensiveModeResult]:
         try:
-            lines = self._path.read_bytes().split(b"\n")
+            lines = read_bytes(self._path).split(b"\n")
         except FileNotFoundError:
             return {}
         found: dict[str, ExpensiveModeResult] = {}

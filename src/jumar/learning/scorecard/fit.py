@@ -19,7 +19,7 @@ from jumar.judging.cheap.evidence import PatternEvidence
 from jumar.judging.cheap.scoring import AppliedScorecard, words_of
 from jumar.judging.items.item import Item
 from jumar.judging.patterns.models import Curve, PatternGuard, PatternSet, PatternV2, Scorecard
-from jumar.learning.scorecard.nested import ROUNDING, Nested, Rule, constant_curve
+from jumar.learning.scorecard.nested import ROUNDING, SCREEN, Nested, Rule, constant_curve
 from jumar.learning.scorecard.pool import FitSettings, Pool, block_of, gather_candidates, measure_attack_gains
 
 Kind = Literal["story", "text"]
@@ -112,7 +112,7 @@ def fit_scorecard(
         gaming = measure_attack_gains(items, pool, fold, seed=seed) if chosen.guard else None
         nested = Nested(pool, y, numbers, fold, chosen, _start(pool, previous), learning_rate, gaming)
         predictions, rule = nested.predictions(), nested.rule()
-    if rule.choice.kind == "constant" and not has_order(predictions, y, numbers):
+    if rule.choice.kind == "constant" and not is_related(pool, y, numbers, seed=seed):
         return _without_patterns(items, y, fold, rubric, facts)
     kept = _kept(pool, rule, chosen)
     patterns = _set_of(pool, rule, kept, rubric, facts)
@@ -136,19 +136,31 @@ def fit_scorecard(
     )
 
 
-_BEYOND_CHANCE: Final = 1.959964  # standard errors, two-sided 95 %
+_CHANCE: Final = 0.1
+"""Kept by chance, an order that is none moves a score by a thousandth of a point; lost, one that is there is lost whole."""
+
+_FLIPS: Final = 199
 
 
-def has_order(predictions: Floats, y: Floats, groups: Numbers) -> bool:
-    """Return whether ``(items,)`` predictions order items as their scores do, beyond chance.
+def is_related(pool: Pool, y: Floats, groups: Numbers, *, seed: int) -> bool:
+    """Return whether scores go with what fires on the items, beyond chance.
 
-    The products of both ranks about their means, summed by group: groups are independent, and under no order at all their sums
-    have the mean zero. False where predictions or scores are all the same.
+    All candidates at once, each with little weight, as a ridge regression takes them: the sum of their squared covariances with
+    the ranks of the scores (the global test of Goeman and others, 2004), against the same with the signs of whole groups drawn
+    anew (the wild bootstrap of Cameron, Gelbach and Miller, 2008). On a hundred items that finds four times as much as the order
+    of predictions that were made out of fold. Proposals are left out: scores were looked at when they were made. From fewer than
+    six groups nothing follows.
     """
     rank: Any = import_module("scipy.stats").rankdata
-    products = np.prod([ranks - ranks.mean() for ranks in (rank(np.round(predictions, 9)), rank(y))], axis=0)
-    sums = np.bincount(groups, products)
-    return float(sums.sum()) > _BEYOND_CHANCE * math.sqrt(float((sums**2).sum()))
+    fires = pool.fires[:, np.flatnonzero(pool.claims == 0)]
+    share = np.asarray(fires.mean(axis=0), dtype=np.float64).ravel()
+    ranks = rank(y) - (y.size + 1) / 2.0
+    signs = np.random.default_rng(seed).choice((-1.0, 1.0), size=(int(groups.max()) + 1, _FLIPS))
+    drawn = np.column_stack([ranks, ranks[:, None] * signs[groups]])
+    together = np.asarray(fires.T @ (drawn - drawn.mean(axis=0)))
+    sums = (together**2 / (y.size * share * (1.0 - share) + SCREEN)[:, None]).sum(axis=0)
+    as_large = 1 + int(np.count_nonzero(sums[1:] >= sums[0] * (1.0 - ROUNDING)))
+    return as_large <= _CHANCE * (_FLIPS + 1)
 
 
 def group_folds(groups: Numbers, count: int, seed: int) -> Numbers:
@@ -199,7 +211,7 @@ def _without_patterns(items: Sequence[Item], y: Floats, fold: Numbers, rubric: K
     """Return an empty set that gives the median.
 
     All scores are the same, there are too few groups to choose anything by, or nothing that was tried came closer than the median
-    or ordered items that it was not fitted on.
+    and nothing that fires goes with the scores.
     """
     predictions = np.full_like(y, MIDDLE)
     if facts["folds"] > 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
 from collections import Counter
@@ -84,20 +85,20 @@ def gather_candidates(items: Sequence[Item], proposals: Sequence[PatternV2], *, 
     asked = [proposal for proposal in proposals if proposal.feature is None or (proposal.feature, proposal.at_least) not in known]
     taken = {one.id for one in asked}
     said = {phrase for one in asked for phrase in map(folded, one.phrases)}
-    mined: list[PatternV2] = []
+    asked = [one.model_copy(update={"status": "active"}) for one in asked]
+    mined: Sequence[PatternV2] = ()
+    mined_on = fires_on(items, mined)
     if settings.mine_phrases:
-        found = mined_phrases(items, least=settings.least_items, most=settings.most_mined, made=made)
-        mined = [one for one in found if one.id not in taken and one.phrases[0] not in said]
-    others = [*(one.model_copy(update={"status": "active"}) for one in asked), *mined]
-    said_on = fires_on(items, others)
-    kept = [*range(len(asked)), *(len(asked) + one for one in _different(said_on[:, len(asked) :], mined))]
-    others, said_on = [others[one] for one in kept], said_on[:, kept]
-    patterns = [*own, *others]
+        mined, mined_on = mined_phrases(_texts(items), settings.least_items, settings.most_mined, made)
+        new = [place for place, one in enumerate(mined) if one.id not in taken and one.phrases[0] not in said]
+        new = [new[place] for place in _different(mined_on[:, new], [mined[place] for place in new])]
+        mined, mined_on = [mined[place] for place in new], mined_on[:, new]
+    patterns = [*own, *asked, *mined]
     claims = np.zeros(len(patterns), dtype=np.int8)
     claims[len(own) : len(own) + len(asked)] = [1 if one.type == "good" else -1 for one in asked]
     blocks: list[Block] = [block_of(pattern) for pattern in patterns]
     sparse: Any = import_module("scipy.sparse")
-    fires = sparse.hstack([sparse.csr_matrix(steps.astype(np.float64)), said_on], format="csr")
+    fires = sparse.hstack([sparse.csr_matrix(steps.astype(np.float64)), fires_on(items, asked), mined_on], format="csr")
     return Pool(tuple(patterns), tuple(blocks), claims, fires)
 
 
@@ -196,28 +197,43 @@ def _step(feature: Feature, edge: float, made: datetime) -> PatternV2:
     )
 
 
-def mined_phrases(items: Sequence[Item], *, least: int, most: int, made: datetime) -> list[PatternV2]:
-    """Return words, and pairs of words, that occur in at least ``least`` items and not in all.
+def _texts(items: Sequence[Item]) -> tuple[str, ...]:
+    return tuple(item.text for item in items)
 
-    At most ``most``, those of the most items; in the order of the alphabet.
+
+_SETS_OF_TEXTS: Final = 8
+"""What is mined of texts is kept of so many sets of them: those of the lines of a run, whose every iteration asks again."""
+
+
+@functools.lru_cache(maxsize=_SETS_OF_TEXTS)
+def mined_phrases(texts: tuple[str, ...], least: int, most: int, made: datetime) -> tuple[tuple[PatternV2, ...], Any]:
+    """Return patterns of words, and pairs of words, that occur in at least ``least`` texts and not in all; and where they fire.
+
+    At most ``most``, those of the most texts; in the order of the alphabet. Neither is to be changed by who asks.
     """
-    return [_phrase(text, made) for text in _mined(items, least, most)]
+    found = tuple(_phrase(text, made) for text in _mined(texts, least, most))
+    return found, fires_on([Item("", text) for text in texts], found)
 
 
 def mined_keys(items: Sequence[Item]) -> frozenset[str]:
     """Return the keys of the patterns of either sign that a fit to ``items`` finds by itself."""
+    return _mined_keys(_texts(items))
+
+
+@functools.lru_cache(maxsize=_SETS_OF_TEXTS)
+def _mined_keys(texts: tuple[str, ...]) -> frozenset[str]:
     chosen = FitSettings()
-    found = [_phrase(text, UNDATED) for text in _mined(items, chosen.least_items, chosen.most_mined)]
+    found = [_phrase(text, UNDATED) for text in _mined(texts, chosen.least_items, chosen.most_mined)]
     return frozenset(pattern_key(one.model_copy(update={"type": kind})) for one in found for kind in ("good", "bad"))
 
 
-def _mined(items: Sequence[Item], least: int, most: int) -> list[str]:
+@functools.lru_cache(maxsize=_SETS_OF_TEXTS)
+def _mined(texts: tuple[str, ...], least: int, most: int) -> tuple[str, ...]:
     counts: Counter[str] = Counter()
-    for item in items:
-        words = lowered_words(item.text)
-        counts.update({*words, *_pairs(item.text)})
-    found = sorted((-count, text) for text, count in counts.items() if least <= count < len(items))[:most]
-    return sorted(text for _, text in found)
+    for text in texts:
+        counts.update({*lowered_words(text), *_pairs(text)})
+    found = sorted((-count, text) for text, count in counts.items() if least <= count < len(texts))[:most]
+    return tuple(sorted(text for _, text in found))
 
 
 def _pairs(text: str) -> Iterable[str]:

@@ -1,13 +1,15 @@
 """Writing down what the rules chose, and a person's word against them: who, when, why, and what it replaced.
 
 Some commands are a person's to give. A program of a loop is told where it is by its environment, and so are those that it starts.
-One that wiped its environment, left its parents and waits until nothing else of the loop runs cannot be told from a person.
+One that wiped its environment and left its parents cannot be told from a person by that. So where jumar was killed while a step
+ran, what is selected is held until the loop was resumed, or somebody at a terminal says yes.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Callable
 from typing import Any, Literal
 
 from jumar.core.codec import decode
@@ -82,7 +84,8 @@ def override(
 ) -> Decision:
     """Let ``use`` stand from now on, whatever the rules choose, and return the decision.
 
-    ``made_by`` names a program of the loop that makes it, or that runs meanwhile: then it is only written down, as ``held``.
+    ``made_by`` names a program of the loop that makes it, or that runs meanwhile, or may have made it: then it is only written
+    down, as ``held``.
 
     ``best`` is what ``criteria`` choose now, ``final`` the last iteration, a number that one. The working directory is not
     touched. Errors: :class:`UsageError` without a reason, when the configuration forbids overrides, and for an iteration without
@@ -153,6 +156,16 @@ def calling_program(loop_id: str) -> str | None:
     return None if iteration is None else f"a program of iteration {escape(iteration)}"
 
 
+def program_of(store: LoopReader, confirm: Callable[[str], bool] | None = None) -> str | None:
+    """Return which program of the loop calls this, runs, or may have called it since jumar was killed, as words.
+
+    None for a person: where only the last is to be feared, one whom ``confirm``, told what ran then, lets say yes.
+    """
+    who = calling_program(store.loop_id) or running_program(store)
+    begun = left_open(store) if who is None else None
+    return who if begun is None or (confirm is not None and confirm(begun)) else begun
+
+
 def running_program(store: LoopReader) -> str | None:
     """Return which program of a step that never ended still runs, as words; None when there is none."""
     for attempt in store.attempts():
@@ -163,6 +176,18 @@ def running_program(store: LoopReader) -> str | None:
         if os.path.lexists(begun) and (left := Family(decode(store.trust.read(begun), os.fspath(begun)).text("nonce")).living()):
             return f"process {left[0]} of the checks that ran once more, which still runs,"
     return None
+
+
+def left_open(store: LoopReader) -> str | None:
+    """Return what ran when jumar was killed, or runs now, as words; None where all that began has ended.
+
+    Its programs may be gone since, by themselves or ended by any command of jumar's: that they were there stays on record until
+    the loop is resumed.
+    """
+    if os.path.lexists(store.paths.recheck_begun):
+        return "a recheck that never ended"
+    starts = (attempt.start for attempt in store.attempts() if attempt.end is None)
+    return next((f"a step of iteration {start.iteration} that never ended" for start in starts), None)
 
 
 def refuse_program(loop_id: str, what: str) -> None:

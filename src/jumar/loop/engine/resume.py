@@ -83,7 +83,7 @@ def _write_off(run: LoopRun, attempt: Attempt) -> None:
     start = attempt.start
     end_strays(start.nonce)
     paths = run.store.paths
-    most = run.parts.generator_timeout if start.purpose == "generate" else None
+    most = run.parts.generator_timeout if start.purpose == "generate" else run.parts.evaluation_timeout
     reported = paths.attempt_scratch(start.number) / "usage.json"
     reading = read_usage_file(reported) if start.purpose == "generate" else NOTHING_REPORTED
     end = AttemptEnd(

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Literal
 
+from jumar.core.files import read_bytes
 from jumar.core.lock import who_holds
 from jumar.core.redaction import current
 from jumar.core.text import cut, escape, points, without_escapes
@@ -175,7 +176,7 @@ def _last_lines(trouble: Trouble, logs: Path) -> list[str]:
         name = re.sub(r"[^A-Za-z0-9._-]+", "_", trouble.dimension)
         with contextlib.suppress(OSError):
             newest = max(logs.glob(f"score-{name}_*.log"), key=lambda path: path.stat().st_mtime_ns, default=None)
-            text = "" if newest is None else newest.read_bytes()[-_LOG:].decode(errors="backslashreplace")
+            text = "" if newest is None else read_bytes(newest)[-_LOG:].decode(errors="backslashreplace")
     return [line.rstrip() for line in without_escapes(text).splitlines() if line.strip()][-_LINES:]
 
 

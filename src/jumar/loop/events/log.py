@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from jumar.core.clock import SystemClock
+from jumar.core.files import read_from
 from jumar.core.redaction import current, redacted_json
 from jumar.loop.events.events import Event
 from jumar.model import Clock
@@ -152,9 +153,7 @@ class EventTail:
     def _read(self, path: Path, begin: int) -> tuple[list[dict[str, Any]], int]:
         """Return the new events from ``begin`` on, and where the last whole line ends."""
         try:
-            with path.open("rb") as stream:
-                stream.seek(begin)
-                data = stream.read()
+            data = read_from(path, begin)
         except OSError:
             return [], begin
         end = data.rfind(b"\n") + 1
@@ -192,10 +191,7 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
 def _last_seq(path: Path) -> int:
     """Return the number of the last whole event of ``path``, 0 without one."""
     try:
-        with path.open("rb") as stream:
-            size = stream.seek(0, os.SEEK_END)
-            stream.seek(max(0, size - _TAIL))
-            lines = stream.read().splitlines(keepends=True)
+        lines = read_from(path, -_TAIL).splitlines(keepends=True)
     except OSError:
         return 0
     return next((event["seq"] for line in reversed(lines) if (event := _parsed(line)) is not None), 0)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal, TypeVar
 
+from jumar.core.files import read_bytes
 from jumar.loop.generators.failures import blocked_by_exit, error_lines, promises_completion, rate_limit
 from jumar.model.attempts import Attempt
 from jumar.model.budget.pricing import PriceTable, price_usage
@@ -76,7 +77,7 @@ class CommandGenerator:
             timeout=self._timeout,
             log=context.log_directory / _LOG,
             output_cap=self._output_cap,
-            stdin=context.prompt_file.read_bytes() if self._stdin == "prompt" else None,
+            stdin=read_bytes(context.prompt_file) if self._stdin == "prompt" else None,
             stop=self._stop,
             marker=context.nonce or None,
         )
@@ -101,7 +102,7 @@ class CommandGenerator:
             "session_id": context.session_id or "",
         }
         if any("{prompt}" in argument for argument in command):
-            values["prompt"] = context.prompt_file.read_text(encoding="utf-8")
+            values["prompt"] = read_bytes(context.prompt_file).decode()
         return [PLACEHOLDER.sub(lambda match: values[match[1]], argument) for argument in command]
 
 

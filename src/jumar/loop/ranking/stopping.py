@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 from jumar.core.text import escape, plural, points
 from jumar.errors import ScoreError
@@ -21,16 +21,21 @@ DEFAULT_DECLINE: Final = TrendRule(window=2, delta=0.0)
 DEFAULT_OSCILLATION: Final = TrendRule(window=3, delta=1.0)
 DEFAULT_DIMINISHING: Final = TrendRule(window=2, delta=5.0)
 
-DEFAULT_TRENDS: Final[Mapping[str, TrendRule]] = {
-    "diminishing_returns": DEFAULT_DIMINISHING,
-    "plateau": DEFAULT_PLATEAU,
-    "decline": DEFAULT_DECLINE,
-    "oscillation": DEFAULT_OSCILLATION,
-}
-"""What a trend rule is that is only switched on."""
 
-SMALLEST_WINDOW: Final = {"diminishing_returns": 1, "plateau": 2, "decline": 1, "oscillation": 2}
-"""One score is always a plateau and one step always alternates: such a rule would end every loop at once."""
+class KnownTrend(NamedTuple):
+    """A trend rule that is only switched on, and the smallest window that does not end every loop at once."""
+
+    default: TrendRule
+    smallest_window: int
+
+
+TRENDS: Final[Mapping[str, KnownTrend]] = {
+    "diminishing_returns": KnownTrend(DEFAULT_DIMINISHING, 1),
+    "plateau": KnownTrend(DEFAULT_PLATEAU, 2),  # one score is always a plateau
+    "decline": KnownTrend(DEFAULT_DECLINE, 1),
+    "oscillation": KnownTrend(DEFAULT_OSCILLATION, 2),  # one step always alternates
+}
+"""The trend rules by their field of :class:`jumar.model.selection.StopRules`."""
 
 _PERFECT: Final = 100.0
 _WORDS: Final = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -51,7 +56,7 @@ def check_rules(rules: StopRules) -> None:
         _at_least("target", rules.target, 0)
         if rules.target > 100:
             raise ScoreError(f"target is {shown(rules.target)}: scores end at 100")
-    for name, smallest in SMALLEST_WINDOW.items():
+    for name, (_, smallest) in TRENDS.items():
         rule: TrendRule | None = getattr(rules, name)
         if rule is not None:
             _at_least(f"{name}.window", rule.window, smallest, whole=True)

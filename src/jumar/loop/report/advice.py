@@ -105,10 +105,13 @@ def _against_falls(report: LoopReport) -> list[str]:
 
 
 def _paid(report: LoopReport, numbers: list[int]) -> str:
-    """Return ``, at a cost of $0.12``; empty when one is not known, or all are zero."""
+    """Return ``, at a cost of $0.12``; empty when one is not known, or all are zero. Of judges nobody knows which iteration."""
     costs = [report.record(number).token_cost_usd for number in numbers]
     known = [cost for cost in costs if cost is not None]
-    return f", at a cost of {short_dollars(sum(known))}" if len(known) == len(costs) and sum(known) else ""
+    if len(known) < len(costs) or not sum(known):
+        return ""
+    judged = any(part.kind == "scoring" and part.spend.charged_cost_usd for part in report.took.parts)
+    return f", at a cost of {short_dollars(sum(known))}{' for the generator' if judged else ''}"
 
 
 def _not_better(report: LoopReport) -> list[str]:

@@ -104,23 +104,20 @@ def diff_snapshots(store: LoopStore, a: int, b: int, *, text: bool = True, limit
     A snapshot that a cleanup removed is still compared by its manifest, without text. Errors:
     :class:`jumar.errors.NotFoundError` for an iteration that is not recorded.
     """
-    record_a, record_b = store.record(a), store.record(b)
-    roots = tuple(store.artifacts(number) if store.has_snapshot(number) else None for number in (a, b))
-    return compare(
-        store.loop_id,
-        (record_a, store.manifest(a).entries, roots[0]),
-        (record_b, store.manifest(b).entries, roots[1]),
-        text=text,
-        limits=limits,
-    )
+    return compare(store.loop_id, side_of(store, a), side_of(store, b), text=text, limits=limits)
 
 
 Side = tuple[IterationRecord, Mapping[str, ArtifactDetail], Path | None]
 """An iteration's record, what its snapshot holds by path, and where the files lie (None: removed)."""
 
 
+def side_of(store: LoopStore, number: int) -> Side:
+    """Return an iteration as one side of a comparison. Errors: :class:`jumar.errors.NotFoundError`."""
+    return store.record(number), store.manifest(number).entries, store.artifacts(number) if store.has_snapshot(number) else None
+
+
 def compare(loop_id: str, a: Side, b: Side, *, text: bool = True, limits: DiffLimits = _LIMITS) -> SnapshotDiff:
-    """Compare two sides, as :func:`diff_snapshots` does for iterations of a store."""
+    """Compare two sides, of one loop or of two, as :func:`diff_snapshots` does for iterations of a store."""
     (record_a, before, root_a), (record_b, after, root_b) = a, b
     reader = _Texts(root_a, root_b, limits) if text else None
     added = [_change(path, None, after[path], reader) for path in sorted(after) if path not in before]

@@ -10,8 +10,8 @@ from jumar.core.rendering.figures import duration
 from jumar.core.text import cut, escape, plural, points
 from jumar.loop.ranking.confirmed import Certainty
 from jumar.loop.ranking.repairs import repairs
-from jumar.loop.report.judged import decided_document, decided_words
-from jumar.loop.report.read import LoopReport
+from jumar.loop.report.judged import decided_document, decided_words, learned_document, unconverged_sentence
+from jumar.loop.report.read import LoopReport, setting
 from jumar.loop.report.reasons import capital, recheck_sentence, runner_up, why_selected
 from jumar.loop.report.rows import failing_checks, tests_of
 from jumar.loop.report.spending import failures_text, spent_money
@@ -135,6 +135,9 @@ def _change(before: str, after: str) -> str:
 def why(report: LoopReport, situation: Situation) -> tuple[str, ...]:
     """Return the rule that selected, the runner-up with its margin and what was relaxed; why it ended; how sure that is."""
     ended = _ended(situation)
+    last = report.records[-1] if report.records else None
+    asked = bool(setting(report.config, "stop", "converged"))
+    missing = unconverged_sentence(learned_document(last), situation.stop, asked=asked)
     cut_off = _cut_off(report) if situation.state == "interrupted" else ""
     known = (
         [f"Ended: {ended}.{f' {cut_off}' if cut_off else ''}"]
@@ -143,6 +146,7 @@ def why(report: LoopReport, situation: Situation) -> tuple[str, ...]:
         if situation.writer
         else []
     )
+    known += [escape(missing)] if missing else []
     selection, override = report.selection, report.override
     if override is not None and report.chosen == override.best_iteration:
         return (_overridden(report), *known)

@@ -12,7 +12,7 @@ from typing import Any, Final
 from jumar.core.rendering.figures import UNKNOWN, iteration_label, share
 from jumar.core.text import plural, points
 from jumar.loop.store.layout import iteration_name
-from jumar.model import AutoDecisions, IterationRecord, Judgement
+from jumar.model import AutoDecisions, IterationRecord, Judgement, StopDecision
 
 LEARNED_COLUMNS: Final = ("Iteration", "Gap", "Gap, unseen", "Patterns", "Committed", "Rejected", "Tracks", "Note")
 _TRACKS: Final = {True: "yes", False: "no", None: "not proven"}
@@ -80,7 +80,17 @@ def learned_words(learned: dict[str, Any]) -> str:
         return str(learned["waiting"])
     words = f"{learned['patterns']:,} patterns from {learned['items']:,} texts, {learned['committed']:,} committed, "
     words += f"{learned['rejected']:,} rejected; gap on unseen {share(learned['abs_gap'])}, tracks: {_TRACKS[learned['tracks']]}"
-    return words + (", converged" if learned["converged"] else "")
+    return words + (
+        ", converged" if learned["converged"] else f"; not converged: {learned['missing']}" if learned["missing"] else ""
+    )
+
+
+def unconverged_sentence(learned: dict[str, Any] | None, stop: StopDecision | None, *, asked: bool) -> str:
+    """Return what :func:`learned_document` says is missing where a loop was to stop on it, ``asked``, and did not; else empty."""
+    if learned is None or not asked or stop is None or stop.reason == "converged":
+        return ""
+    missing = str(learned["missing"] or learned["waiting"])
+    return f"Not converged: {missing}." if missing else ""
 
 
 def decided_rows(records: Iterable[IterationRecord]) -> list[tuple[str, ...]]:

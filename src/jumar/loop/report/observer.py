@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from jumar.core.files import read_from
 from jumar.core.lock import Holder, holder_of
 from jumar.core.text import escape, points
 from jumar.errors import JumarError, NotFoundError
@@ -23,9 +23,10 @@ from jumar.loop.store.layout import loop_folders
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.loop_store import LoopStore
 from jumar.model import IterationRecord, IterationView
-from jumar.model.attempts import Attempt
+from jumar.model.attempts import Attempt, Spend
 from jumar.model.budget.ledger import count_failures
 from jumar.model.budget.pricing import DEFAULT_MAX_ITERATIONS, Budget
+from jumar.model.ordering import valid_score
 from jumar.model.selection import StopDecision
 from jumar.processes.control import stop_file
 
@@ -267,6 +268,7 @@ class LoopSummary:
     """A loop below a root as a list shows it: where it is, its state and its best; unknown is None. Scores are 0–100.
 
     ``iterations`` counts them, the start state not included; ``chosen`` is the one that stands; times are UTC.
+    ``scores`` are those of all iterations, None where one has none.
     """
 
     directory: Path
@@ -278,6 +280,8 @@ class LoopSummary:
     created_at: str | None = None
     updated_at: str | None = None
     problem: str | None = None
+    scores: tuple[float | None, ...] = ()
+    spend: Spend = field(default_factory=Spend)
 
     @property
     def age_seconds(self) -> float | None:
@@ -303,10 +307,11 @@ class LoopSummary:
 
 def list_summaries(root: Path) -> list[LoopSummary]:
     """Return every loop below ``root`` by name; what cannot be read is among them as damaged."""
-    return [summary for folder in loop_folders(root) if (summary := _summary(folder)) is not None]
+    return [summary for folder in loop_folders(root) if (summary := summarize(folder)) is not None]
 
 
-def _summary(directory: Path) -> LoopSummary | None:
+def summarize(directory: Path) -> LoopSummary | None:
+    """Return what a list shows of one loop; None where none is. What cannot be read is damaged."""
     if is_foreign(directory):  # opening it would import it: not what looking at a list should do
         return LoopSummary(directory=directory, state=LoopState(name="foreign"))
     damaged = LoopSummary(directory=directory, state=LoopState(name="damaged"))
@@ -317,6 +322,7 @@ def _summary(directory: Path) -> LoopSummary | None:
     try:
         store = LoopStore.open(directory)
         views = store.views()
+        run: Mapping[str, Any] = config_now(store).get("run") or {}
         best = leader(views, criteria_of(config_now(store)))
         last = [store.record(views[-1].number).timestamp] if views else []
         return LoopSummary(
@@ -328,6 +334,8 @@ def _summary(directory: Path) -> LoopSummary | None:
             chosen=standing(store).iteration,
             created_at=store.created_at,
             updated_at=max([store.created_at, *(decision.at for decision in store.decisions()), *last]),
+            scores=tuple(valid_score(view) for view in views),
+            spend=RunningTotals(store, Budget.from_recorded(run.get("budget") or {})).spend(),
         )
     except NotFoundError:
         return None
@@ -385,9 +393,6 @@ def _modified(path: Path) -> float:
 def end_of(path: Path, most: int) -> str:
     """Return the last ``most`` bytes of a log as text; empty where it cannot be read."""
     try:
-        with path.open("rb") as stream:
-            size = stream.seek(0, os.SEEK_END)
-            stream.seek(max(0, size - most))
-            return stream.read().decode("utf-8", "backslashreplace")
+        return read_from(path, -most).decode("utf-8", "backslashreplace")
     except OSError:
         return ""

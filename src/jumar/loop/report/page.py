@@ -5,8 +5,8 @@ The templates hold the headings and their order, this module what stands below t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, fields
 from typing import Any, Final
 
 from jumar.core import __version__
@@ -20,13 +20,15 @@ from jumar.core.rendering.figures import (
     point_text,
     relaxed_text,
 )
-from jumar.core.rendering.html import block, render_page, render_text
-from jumar.core.text import escape, percent, plural, points
+from jumar.core.rendering.html import DOCUMENT, Layout, block, render_page, render_text
+from jumar.core.rendering.plot import NARROW, WIDE
+from jumar.core.text import cut, escape, percent, plural, points
 from jumar.loop.report.advice import causes, checklist, recommendations
+from jumar.loop.report.changes import IterationChanges
 from jumar.loop.report.diff import artifact_lines, artifacts_sentence
 from jumar.loop.report.judged import DECIDED_COLUMNS, LEARNED_COLUMNS, decided_notes, decided_rows, learned_rows, take_over
-from jumar.loop.report.plot import NARROW, WIDE, sparklines, trajectory_plot
-from jumar.loop.report.read import LoopReport
+from jumar.loop.report.plot import MOST_MARKS, sparklines, trajectory_plot
+from jumar.loop.report.read import LoopReport, setting
 from jumar.loop.report.reasons import (
     COMPARED_COLUMNS,
     FINALIST_COLUMNS,
@@ -77,27 +79,31 @@ def render_markdown(report: LoopReport) -> str:
     return render_text("report.md.j2", page, package=_PACKAGE)
 
 
-def render_html(report: LoopReport) -> str:
-    """Return the page as HTML. It reads the same from a file, a server or an e-mail attachment."""
+def render_html(report: LoopReport, layout: Layout = DOCUMENT, changes: Sequence[IterationChanges] = ()) -> str:
+    """Return the page as HTML, with what the iterations changed where ``changes`` are given."""
     details, left_out = _details(report)
     wide = trajectory_plot(report, WIDE)
-    kinds = set[str]() if wide is None else {mark.kind for mark in wide.marks}
+    kinds = set[str]() if wide is None else {mark.kind for mark in wide.panels[0].marks}
     legend = [(kind, words) for kind, words in _LEGEND if kind in kinds] + [("stair", "running best")]
     page = _page(report) | {
         "lead": "Nothing is selected." if report.chosen is None else f"{_which(report.chosen)} is selected.",
+        "objective": cut(str(setting(report.config, "loop", "objective") or "").strip(), 600),
         "stopped": "" if report.stop is None else report.stop.detail.rstrip("."),
         "facts": _facts(report),
         "wide": wide,
         "narrow": trajectory_plot(report, NARROW),
         "plot_summary": _plot_summary(report),
-        "legend": legend + ([] if wide is None or wide.threshold is None else [("gate", "threshold")]),
+        "legend": legend + ([] if report.criteria.threshold is None else [("gate", "threshold")]),
+        "all_marked": len(report.records) <= MOST_MARKS,
         "sparklines": sparklines(report),
         "rows": _rows(report),
+        "block": block,
+        "changes": [(each, f"Iteration {each.number}", iteration_label(each.against)) for each in changes],
         "details": details,
         "details_left_out": f"{left_out:,}" if left_out else "",
         "footer": _footer(report),
     }
-    return render_page("report.html.j2", page, package=_PACKAGE)
+    return render_page("report.html.j2", page, package=_PACKAGE, layout=layout)
 
 
 def _page(report: LoopReport) -> dict[str, Any]:
@@ -250,7 +256,9 @@ def _bars_shown(report: LoopReport) -> list[IterationRecord]:
 def _facts(report: LoopReport) -> list[tuple[str, str, str]]:
     """Return the figures at the top: name, value, and what stands small below it."""
     chosen, final, selection = report.chosen_record, report.final, report.selection
-    notes = [] if chosen is None else [VERIFIED[chosen.verification_status], mean_text(report, chosen.iteration_number)]
+    start = report.start
+    begun = "" if start is None or start.quality_score is None or start is chosen else f"from {percent(start.quality_score)}"
+    notes = [] if chosen is None else [begun, VERIFIED[chosen.verification_status], mean_text(report, chosen.iteration_number)]
     facts = [("Selected quality", percent(report.chosen_quality), "; ".join(filter(None, notes)))]
     if final is not None and chosen is not None:
         facts.append(("Final quality", percent(report.final_quality), _final_note(report, chosen, final)))
@@ -314,7 +322,7 @@ def _plot_summary(report: LoopReport) -> str:
 def _rows(report: LoopReport) -> list[dict[str, Any]]:
     return [
         {
-            **asdict(row),
+            **{field.name: getattr(row, field.name) for field in fields(row)},
             "it": iteration_label(row.number),
             "note": row.said(),
             "tokens": count(record.tokens_used),

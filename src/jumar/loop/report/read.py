@@ -240,9 +240,8 @@ class LoopReport:
 
     @property
     def trail(self) -> tuple[TrailEntry, ...]:
-        """What was decided and how it ended, oldest first: the beginning and the end of an apply are one entry."""
-        ends = (TrailEntry(decision=decision) for decision in self.decisions if decision.kind == "end")
-        return tuple(sorted([*trail_of(self.decisions), *ends], key=lambda entry: entry.decision.number))
+        """What was decided and how it ended, as :func:`full_trail` has it."""
+        return full_trail(self.decisions)
 
     @property
     def start(self) -> IterationRecord | None:
@@ -285,6 +284,12 @@ class LoopReport:
     def dimensions(self) -> tuple[str, ...]:
         """The dimensions that anybody scored, in the order in which they first appear."""
         return tuple(dict.fromkeys(name for record in self.records for name in record.dimensions))
+
+
+def full_trail(decisions: Sequence[Decision]) -> tuple[TrailEntry, ...]:
+    """Return what was decided and how it ended, oldest first: the beginning and the end of an apply are one entry."""
+    ends = (TrailEntry(decision=decision) for decision in decisions if decision.kind == "end")
+    return tuple(sorted([*trail_of(decisions), *ends], key=lambda entry: entry.decision.number))
 
 
 def load_report(

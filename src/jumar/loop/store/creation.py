@@ -151,7 +151,7 @@ def import_foreign(paths: LoopPaths) -> None:
             _build_import(paths, found, nonce)
             _put_in_place(paths)
             with contextlib.suppress(FileExistsError):
-                files.write_once(paths.directory / FOREIGN_TRACKING, paths.tracking_view.read_bytes())
+                files.write_once(paths.directory / FOREIGN_TRACKING, files.read_bytes(paths.tracking_view))
             created_at = found.records[0].timestamp if found.records else found.last_updated
             data = loop_json(paths.directory, found.loop_id, found.config, workdir=None, created_at=created_at, nonce=nonce)
             files.write_once(paths.loop_json, data)
@@ -170,7 +170,7 @@ class _Foreign:
 
 def _read(path: Path) -> _Foreign:
     try:
-        fields = decode(path.read_bytes(), os.fspath(path), versioned=False)
+        fields = decode(files.read_bytes(path), os.fspath(path), versioned=False)
         listed = list(fields.sections("iterations"))
         baseline = fields.section_or_none("baseline")
         records = [_record(item) for item in ([baseline] if baseline else []) + listed]

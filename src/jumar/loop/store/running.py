@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
-from jumar.core.files import sha256_bytes
+from jumar.core.files import read_bytes, sha256_bytes
 from jumar.core.lock import LoopLock, holder_of, who_holds
 from jumar.core.text import escape
 from jumar.errors import LockedError
@@ -95,7 +95,7 @@ def _names(directory: Path) -> list[str]:
 def _document(path: Path) -> dict[str, Any]:
     """Return what ``path`` holds; nothing when it cannot be read."""
     try:
-        document: Any = json.loads(path.read_bytes())
+        document: Any = json.loads(read_bytes(path))
     except (OSError, ValueError):
         return {}
     return cast("dict[str, Any]", document) if isinstance(document, dict) else {}

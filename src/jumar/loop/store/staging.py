@@ -205,7 +205,7 @@ def clean_logs(logs: Path) -> None:
         status = entry.stat(follow_symlinks=False)
         if stat.S_ISREG(status.st_mode) and 0 < status.st_size <= _CLEANED_TO:
             path = Path(entry.path)
-            data = path.read_bytes()
+            data = files.read_bytes(path)
             clean = redactor.redact_bytes(data)
             if clean is not data:
                 files.replace_file(path, clean)

@@ -14,7 +14,6 @@ from jumar.judging.gap import GAP_TARGET, QUALITY_TARGET, GapSummary, LargeGap
 from jumar.judging.models import ComponentHealthStatus, Unscored
 
 if TYPE_CHECKING:  # numpy, which the expensive judge does without
-    from jumar.judging.agreement import Interval
     from jumar.judging.tracking import Tracking
 
 _MOST_GAPS = 5
@@ -23,6 +22,14 @@ _WIDTH = 80
 _LABEL = 10
 _MET: dict[bool | None, str] = {True: ", met", False: ", missed", None: ""}
 _HELD: dict[bool | None, str] = {True: "held", False: "failed", None: "open"}
+_STATISTICS = {
+    "mae": "mean absolute error",
+    "bias": "bias (cheap − expensive)",
+    "off_by_more_than_half": "share off by more than half a point",
+    "spearman": "Spearman",
+    "kendall": "Kendall",
+    "quadratic_kappa": "quadratic kappa",
+}
 _VERDICTS = {
     "tracks": "tracks: agrees with the judge beyond chance, a constant and the length of the text",
     "not_proven": "not proven: these items leave open whether it agrees with the judge",
@@ -166,7 +173,15 @@ def _unscored(unscored: Mapping[str, int]) -> str:
 
 
 _MOST_ROWS = 50
-_REPORT_VERDICTS = {
+_REPORT_STATISTICS = {
+    "mae": "mean absolute error",
+    "bias": "bias (cheap − expensive)",
+    "off_by_more_than_half": "share off by more than half a point",
+    "spearman": "Spearman",
+    "kendall": "Kendall",
+    "quadratic_kappa": "quadratic kappa",
+}
+VERDICT_SENTENCES = {
     "tracks": "**The cheap judge tracks the expensive one** on these items.",
     "does_not_track": "**The cheap judge does not track the expensive one**: a check below failed beyond its interval.",
     "not_proven": "**That the cheap judge tracks is not proven**: too few items or groups, or checks below stay open.",
@@ -198,7 +213,7 @@ def render_gap_report(view: DualView, dual: DualEvaluation) -> str:
 
 
 def _verdicts(view: DualView) -> list[str]:
-    tracking = "Nothing was scored by both judges." if view.tracking is None else _REPORT_VERDICTS[view.tracking.verdict]
+    tracking = "Nothing was scored by both judges." if view.tracking is None else VERDICT_SENTENCES[view.tracking.verdict]
     met = {True: "is met", False: "is missed", None: "is not known"}[view.summary.quality_met]
     quality = f"The cheap average of {number(view.summary.cheap_avg)} against 4.0 {met}."
     return [tracking, "", quality, "", f"{decision(view)}.", ""]
@@ -240,31 +255,40 @@ def _since(view: DualView) -> str:
 def _tracking_section(tracking: Tracking | None) -> list[str]:
     if tracking is None:
         return []
-    names = {
-        "mae": "mean absolute error",
-        "bias": "bias (cheap − expensive)",
-        "off_by_more_than_half": "share off by more than half a point",
-        "spearman": "Spearman",
-        "kendall": "Kendall",
-        "quadratic_kappa": "quadratic kappa",
-    }
-    own, baselines = tracking.agreement.to_json(), {name: one.to_json() for name, one in tracking.baselines.items()}
-    rows = [
+    document = tracking.to_json()
+    lines = ["## Tracking", "", f"{plural(tracking.items, 'item')} in {plural(tracking.groups, 'group')}.", ""]
+    lines += _table(("", "cheap judge (95 %)", "a constant", "length alone"), statistic_rows(document))
+    if tracking.noise is not None:
+        lines += [noise_sentence(document["judge_noise"]), ""]
+    return lines + _table(("", "check", "figure (95 %)"), check_rows(document))
+
+
+def statistic_rows(tracking: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
+    """Return a row a statistic: its name, what it is for the cheap judge with its interval, for a constant, for the length."""
+    baselines = tracking["baselines"]
+    return [
         (
             label,
-            f"{number(own[name])}{_interval(tracking.intervals.get(name))}",
+            f"{number(tracking[name])}{_interval(tracking['intervals'].get(name))}",
             number(baselines["constant"][name]),
             number(baselines["length_only"][name]),
         )
-        for name, label in names.items()
+        for name, label in _STATISTICS.items()
     ]
-    lines = ["## Tracking", "", f"{plural(tracking.items, 'item')} in {plural(tracking.groups, 'group')}.", ""]
-    lines += _table(("", "cheap judge (95 %)", "a constant", "length alone"), rows)
-    if tracking.noise is not None:
-        distance, items = number(tracking.noise.mean_abs_difference), plural(tracking.noise.items, "item")
-        lines += [f"Asked again, the expensive judge is {distance} from itself ({items} with several readings).", ""]
-    checks = [(_HELD[check.held], check.says, f"{number(check.value)}{_interval(check.interval)}") for check in tracking.checks]
-    return lines + _table(("", "check", "figure (95 %)"), checks)
+
+
+def check_rows(tracking: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Return a row a check: whether it held, what it says, and its figure with the interval."""
+    return [
+        (_HELD[check["held"]], check["says"], f"{number(check['value'])}{_interval(check['interval'])}")
+        for check in tracking["checks"].values()
+    ]
+
+
+def noise_sentence(noise: Mapping[str, Any]) -> str:
+    """Return how far the judge is from itself."""
+    distance, items = number(noise["mean_abs_difference"]), plural(int(noise["items"]), "item")
+    return f"Asked again, the expensive judge is {distance} from itself ({items} with several readings)."
 
 
 def _large_section(view: DualView, dual: DualEvaluation) -> list[str]:
@@ -331,5 +355,5 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     return [row(heads), row("---" for _ in heads), *(row(cells) for cells in rows), ""]
 
 
-def _interval(interval: Interval | None) -> str:
-    return "" if interval is None else f" ({number(interval.low)} to {number(interval.high)})"
+def _interval(interval: Sequence[float] | None) -> str:
+    return "" if interval is None else f" ({number(interval[0])} to {number(interval[1])})"

@@ -1,0 +1,1 @@
+"""Selections for people: one query with every strategy's cut, and strategies compared."""
