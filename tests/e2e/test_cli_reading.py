@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -57,6 +58,7 @@ def test_list_tells_finished_interrupted_tracked_and_damaged_apart(here: Path):
     (here / ".jumar/loops/odd/iterations/iteration-002/metrics.json").write_text("[]")
     (here / ".jumar/loops/empty").mkdir()
     (here / ".jumar/loops/.tmp-x").mkdir()
+    called = datetime.now(UTC)
     found = {Path(loop["directory"]).name: loop for loop in call_json("list")["loops"]}
     states = {name: loop["state"] for name, loop in found.items()}
     expected = {
@@ -70,11 +72,12 @@ def test_list_tells_finished_interrupted_tracked_and_damaged_apart(here: Path):
     assert expected == states
     assert "max_iterations" == found["t"]["stop_reason"]
     assert (4, 2, 90.0, 2) == tuple(found["t"][key] for key in ("iterations", "best_iteration", "best_score", "chosen"))
-    assert 0 <= found["t"]["age_seconds"] < 600
+    written = (called - datetime.fromisoformat(found["t"]["updated_at"])).total_seconds()
+    assert 0 < written - 0.001 <= found["t"]["age_seconds"] <= (datetime.now(UTC) - called).total_seconds() + written + 0.001
     assert "loop.json" in found["headless"]["problem"]
     assert "iteration-002" in found["odd"]["problem"]
     shown = call("list", check=0).out
-    assert re.search(r"^  t +4 +90 \(it 2\) +2  finished: max iterations +(<1|\d+)m$", shown, re.MULTILINE)
+    assert re.search(r"^  t +4 +90 \(it 2\) +2  finished: max iterations +(<1m|\d+[mh])$", shown, re.MULTILINE)
     assert 3 == shown.count("\ndamaged: ")
     assert sorted(expected) == sorted(call("list", "-q").out.split())
 
