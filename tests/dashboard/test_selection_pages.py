@@ -86,6 +86,14 @@ def test_a_ranking_without_scores_has_a_page():
     assert "Query 2" in page("/topk?file=plain.jsonl&query=2")
 
 
+def test_scores_that_every_strategy_refuses_have_a_page():
+    write("plain.jsonl", {"query_id": 1, "scores": [1e308, -1e308]})
+    shown = page("/topk?file=plain.jsonl")
+    assert "No strategy takes these scores." in shown
+    assert shown.count("<td>refused</td>") == len(STRATEGIES)
+    assert not re.search(r'(?:[xy\d]|points)="[^"]*(?:nan|inf)', shown)
+
+
 @pytest.mark.parametrize(
     ("asked", "status"),
     [

@@ -69,9 +69,9 @@ def render_html(
 
 
 def cut_plot(query: QueryScores, cuts: Sequence[Cut], frame: Frame, shown: int) -> Plot | None:
-    """Return scores over ranks, and below them a bar a strategy up to where it cuts; None without scores."""
+    """Return scores over ranks, and below them a bar a strategy up to where it cuts; None where there is no cut."""
     scores = query.scores[:shown]
-    if not scores:
+    if not scores or all(cut.kept is None for cut in cuts):  # refused by all: their differences may be above every float
         return None
     left = _NAMES_WIDE if frame.width >= WIDE.width else _NAMES_NARROW
     frame = Frame(width=frame.width, left=left, right=frame.right, x_ticks=frame.x_ticks)
