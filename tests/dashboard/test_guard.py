@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+import signal
+import socket
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from starlette.responses import PlainTextResponse
 from visits import visit
 
-from jumar.dashboard.guard import COOKIE, Access, Guard, local_hosts
+from jumar.dashboard.guard import COOKIE, Access, Guard, asking_program, local_hosts
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -88,3 +93,55 @@ def test_a_token_is_asked_for_and_kept_as_a_cookie():
 def test_any_host_without_a_token_is_a_mistake():
     with pytest.raises(ValueError, match="token"):
         Access(hosts=None)
+
+
+ASKING = """
+import os, signal, socket, sys
+how, port = sys.argv[1], int(sys.argv[2])
+asking = socket.create_connection(("127.0.0.1", port))
+asking.sendall(b"x")
+if how == "gone":
+    asking.close()
+print(os.getpid(), flush=True)
+signal.pause()
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "loop", "said"),
+    [
+        ("stays", "t", "A program of loop t"),
+        ("stays", None, None),
+        ("gone", "t", "A program that did not wait for the answer"),
+        ("gone", None, "A program that did not wait for the answer"),
+    ],
+)
+def test_a_program_of_a_loop_is_known_even_if_it_does_not_wait(how: str, loop: str | None, said: str | None):
+    assert _asked_by(how, loop) == said
+
+
+def test_a_browser_with_the_same_port_at_another_address_excuses_nobody():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        browser = socket.create_connection(server.getsockname(), source_address=("127.0.0.3", 0))
+        port = browser.getsockname()[1]
+        with browser, socket.create_connection(server.getsockname(), source_address=("127.0.0.2", port)):
+            scope: dict[str, Any] = {"client": ("127.0.0.4", port), "server": server.getsockname()}
+            assert asking_program(scope) is not None, "nobody is at this end"
+
+
+def _asked_by(how: str, loop: str | None) -> str | None:
+    given = {name: value for name, value in os.environ.items() if not name.startswith("JUMAR_")}
+    if loop is not None:
+        given |= {"JUMAR_LOOP_ID": loop, "JUMAR_ITERATION": "1"}
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        command = [sys.executable, "-c", ASKING, how, str(port)]
+        with subprocess.Popen(command, env=given, stdout=subprocess.PIPE) as asking:
+            accepted, client = server.accept()
+            assert asking.stdout is not None
+            asking.stdout.readline()
+            with accepted:
+                try:
+                    return asking_program({"client": client, "server": accepted.getsockname()})
+                finally:
+                    asking.send_signal(signal.SIGKILL)

@@ -276,9 +276,7 @@ def _change(board: Dashboard, change: Change) -> Callable[[Request], Any]:
             return PlainTextResponse("This form is not one of this page's; reload it and try again.\n", 403)
         program = await run_in_threadpool(asking_program, request.scope)
         if program is not None:
-            said = (
-                f"A program of loop {program} asked for this. Changes are for people, in a browser or a terminal of their own.\n"
-            )
+            said = f"{program} asked for this. Changes are for people, in a browser or a terminal of their own.\n"
             return PlainTextResponse(said, 403)
         key = request.path_params["key"]
         status, text = await run_in_threadpool(_rendered, board, lambda _board, _request: made(key, form) or "", request)
