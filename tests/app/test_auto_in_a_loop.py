@@ -189,7 +189,7 @@ def test_a_set_that_was_learned_for_fidelity_scores_no_loop_unless_somebody_allo
     assert "`jumar learn --robust`, or set allow_gameable = true" in said
     Path("jumar.toml").write_text(old + "allow_gameable = true\n")
     call("run", check=0)
-    assert "allow_gameable = true: scored by a learned set" in call("report", check=0).out
+    assert "allow_gameable = true: a learned set that was not made to be optimised against" in call("report", check=0).out
     refused = call("prove", "--verify", "proof.json", "--patterns", "patterns.json", check=0)
     assert "the set of patterns" in refused.out
     document["robust"] = True

@@ -22,7 +22,10 @@ from jumar.learning.state import Checkpoint, LearnState, Line
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdditiveBuilder:
-    """The first design's way: a rubric, and patterns that each add their weight. Nothing is fitted, and no extra is needed."""
+    """The first design's way: a rubric, and patterns that each add their weight. Nothing is fitted, and no extra is needed.
+
+    Nor is anything guarded, so that what it makes is not robust, whatever it began with.
+    """
 
     rubric: RubricChoice = None
 
@@ -39,7 +42,7 @@ class AdditiveBuilder:
             for pattern in base.patterns
         ]
         added = [one.model_copy(update={"weight": one.weight * learning_rate}) for one in new.values()]
-        patterns = base.model_copy(update={"patterns": [*kept, *added]})
+        patterns = base.model_copy(update={"patterns": [*kept, *added], "robust": False})
         return BuiltSet(patterns=patterns, predictions=cheap_scores(patterns, targets, self.rubric))
 
 

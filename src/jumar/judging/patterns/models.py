@@ -195,6 +195,8 @@ class PatternSet(BaseModel):
     @model_validator(mode="after")
     def _readable_scorecard(self) -> PatternSet:
         self.scorecard()
+        if not isinstance((self.model_extra or {}).get("robust", True), bool):
+            raise ValueError("robust: should be true or false, or left out")  # noqa: TRY004 - pydantic catches no other
         return self
 
     @property

@@ -292,6 +292,8 @@ def _ended(output: Path, outcome: LoopOutcome) -> str:
 
 
 def _require_fitting(request: LearnRequest) -> None:
+    if request.robust and request.profile == "seed":
+        raise ConfigError("--robust is a way of fitting, and --profile seed fits nothing; leave one of them out")
     if request.profile == "evidence" and find_spec("sklearn") is None:
         raise ConfigError(
             "fitting weights needs scikit-learn: pip install 'jumar[learn]'; --profile seed adds them up without it"
@@ -408,7 +410,7 @@ def finish(request: LearnRequest, data: LearnData, outcome: LoopOutcome) -> dict
         "verdict": verdict,
         "heldout": proven.heldout,
         "noise_ceiling": ceiling_of(proven.proof),
-        "robust": request.robust,
+        "robust": saved.said_robust,
         "probes": probes.to_json(),
         "looks": proven.proof.looks.model_dump(),
         "judge_calls": data.calls.calls,

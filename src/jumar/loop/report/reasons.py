@@ -160,7 +160,7 @@ def rationale(report: LoopReport) -> tuple[str, ...]:
     bullets.append(checks_sentence(chosen))
     bullets += recheck_sentence(report.recheck)
     if _allows_gameable(report.config.get("run")):
-        bullets.append("allow_gameable = true: scored by a learned set that was not made to be optimised against")
+        bullets.append("allow_gameable = true: a learned set that was not made to be optimised against may score")
     if selection is not None and selection.stands == chosen.iteration_number:
         bullets += _runner_up(report, selection)
         if selection.fallback is not None:
