@@ -111,8 +111,8 @@ def _loop(board: Dashboard, request: Request) -> str:
 def _iteration(board: Dashboard, request: Request) -> str:
     run = board.library.find("loop", request.path_params["key"])
     store, report = board.library.loop(run.key)
-    frame = board.frame("Iteration", ("Runs", "/"), (report.loop_id, run.address))
     number, against = request.path_params["number"], request.query_params.get("against", "parent")
+    frame = board.frame(f"Iteration {number}", ("Runs", "/"), (report.loop_id, run.address))
     return pages.iteration(frame, run, store, report, number, against)
 
 

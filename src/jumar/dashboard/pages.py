@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -13,9 +14,9 @@ from jumar.app.decide import plan_selected
 from jumar.cases.report.render import render_html as cases_page
 from jumar.cases.report.render import to_json as cases_to_json
 from jumar.core.rendering.figures import UNKNOWN, dollars, duration, iteration_label
-from jumar.core.rendering.html import Layout, render_page
+from jumar.core.rendering.html import Layout, block, render_page
 from jumar.core.rendering.plot import linear, lines_of
-from jumar.core.text import escape_block, percent, plural, points
+from jumar.core.text import percent, plural, points
 from jumar.dashboard.diffs import shown_diff
 from jumar.errors import JumarError, NotFoundError
 from jumar.judging.report.page import render_html as evaluation_page
@@ -28,8 +29,9 @@ from jumar.loop.report.export import render_json
 from jumar.loop.report.observer import end_of, log_files, loop_state
 from jumar.loop.report.page import render_html as loop_page
 from jumar.loop.report.reasons import kind_of, reason_of
-from jumar.loop.report.rows import VERIFIED
+from jumar.loop.report.rows import VERIFIED, change, tests_of
 from jumar.model.ordering import valid_score
+from jumar.processes.written_files import log_name
 
 if TYPE_CHECKING:
     from jumar.cases.report import ChainReport
@@ -219,9 +221,15 @@ def _notice(store: LoopStore) -> str:
     if state.name == "running":
         return f"Now {state.text}. This page follows it."
     if state.name == "interrupted":
-        where = "" if store.workdir is None else f" in {store.workdir}"
-        return f"Interrupted: nothing runs it any more. Type jumar run{where}, and it goes on where it stopped."
+        return f"Interrupted: nothing runs it any more. Type {_resume(store)}, and it goes on where it stopped."
     return ""
+
+
+def _resume(store: LoopStore) -> str:
+    """Return what resumes a loop, and where: its id does with a configuration and without one."""
+    root = store.paths.root.resolve()
+    words = ["jumar", "run", "--id", store.loop_id, *([] if root.name == ".jumar" else ["--root", root.name])]
+    return f"{shlex.join(words)} in {root.parent}"
 
 
 def iteration(frame: PageFrame, run: Run, store: LoopStore, report: LoopReport, number: int, against: str) -> str:
@@ -252,9 +260,9 @@ def iteration(frame: PageFrame, run: Run, store: LoopStore, report: LoopReport, 
         "checks": record.checks,
         "dimensions": [(name, f"{value:.2f}") for name, value in record.dimensions.items()],
         "reasons": [*([record.status_reason] if record.status_reason else []), *record.reasons],
-        "logs": _logs(store, number),
+        "logs": _logs(store, record),
         "duration": duration,
-        "block": escape_block,
+        "block": block,
     }
     return frame.page("iteration.html.j2", page, tabs=_tabs(run, ""))
 
@@ -278,17 +286,26 @@ def _lead(report: LoopReport, record: IterationRecord) -> str:
 
 
 def _iteration_facts(report: LoopReport, record: IterationRecord) -> list[tuple[str, str, str]]:
-    parent = report.compared_with(record)
+    parent, tests, usage = report.compared_with(record), tests_of(record), record.usage
+    more = change(record, parent)
+    moved = "" if parent is None or more is None else f"{_signed(more)} on iteration {iteration_label(parent.iteration_number)}"
+    passed = f"{sum(check.passed for check in record.checks)} of {len(record.checks)}"
+    facts = [("Score", percent(record.quality_score), moved)]
+    if tests:
+        facts.append(("Tests that pass", tests.replace("/", " of "), f"{passed} checks pass"))
+    elif record.checks:
+        facts.append(("Checks that pass", passed, ""))
+    tokens = "" if record.tokens_used is None else f"{record.tokens_used:,} tokens"
+    cost = "not reported" if record.token_cost_usd is None else dollars(record.token_cost_usd)
     return [
-        (
-            "Score",
-            percent(record.quality_score),
-            "" if parent is None else f"from iteration {iteration_label(parent.iteration_number)}",
-        ),
-        ("Checks", f"{sum(check.passed for check in record.checks)} of {len(record.checks)}", "passed"),
-        ("Cost", "not reported" if record.token_cost_usd is None else dollars(record.token_cost_usd), "of the generator"),
+        *facts,
+        ("Cost of the generator", cost, ", ".join(filter(None, (tokens, usage.model)))),
         ("Time", duration(None if record.execution_time_ms is None else record.execution_time_ms / 1000), ""),
     ]
+
+
+def _signed(value: float) -> str:
+    return points(value, sign=True).replace("-", "−")
 
 
 def _diff(store: LoopStore, report: LoopReport, other: int, number: int) -> dict[str, Any]:
@@ -297,10 +314,16 @@ def _diff(store: LoopStore, report: LoopReport, other: int, number: int) -> dict
     return shown_diff(diff_snapshots(store, other, number))
 
 
-def _logs(store: LoopStore, number: int) -> list[tuple[str, str]]:
+def _logs(store: LoopStore, record: IterationRecord) -> list[tuple[str, str]]:
+    """Return the prompt, then the log of the generator, then the others, each with the name of what wrote it."""
+    number = record.iteration_number
+    names = {"generator.log": "Log of the generator"}
+    names |= {log_name("check", check.name): f"Output of check {check.name}" for check in record.checks}
     found = [(path.name, end_of(path, _LOG_END)) for path in log_files(store, store.attempts(), number)]
+    found.sort(key=lambda one: one[0] != "generator.log")
     prompt = end_of(store.paths.iteration(number) / "logs" / "prompt.md", _LOG_END)
-    return [*([("prompt.md", prompt)] if prompt else []), *((name, text) for name, text in found if text)]
+    shown = [("Prompt that the generator got", prompt), *((names.get(name, name), text) for name, text in found)]
+    return [one for one in shown if one[1]]
 
 
 def decide(frame: PageFrame, run: Run, store: LoopStore, report: LoopReport) -> str:

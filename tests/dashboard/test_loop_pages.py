@@ -1,0 +1,68 @@
+"""A loop's pages: its run, an iteration, and where a person decides."""
+
+from __future__ import annotations
+
+import html
+import re
+from pathlib import Path
+
+import pytest
+from commands import call, record
+from visits import visit
+
+from jumar.dashboard.app import create_app
+from jumar.dashboard.guard import Access, local_hosts
+from jumar.dashboard.library import Library
+
+
+@pytest.fixture(autouse=True)
+def _here(fresh_place: Path) -> Path:
+    return fresh_place
+
+
+def page(address: str, status: int = 200) -> str:
+    app = create_app(Library([Path(".jumar")], Path()), Access(hosts=local_hosts(8400)))
+    found, _, body = visit(app, address, host="127.0.0.1:8400")
+    assert found == status
+    return body
+
+
+def plain(body: str) -> str:
+    """Return what a page says, without its marks."""
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", body)).split())
+
+
+CHECK = "printf 'first line\\nsecond line\\n'; test -f done"
+
+
+def run(passes: int = 1, *options: str) -> str:
+    """Run a loop whose check says two lines and fails; return its id."""
+    command = ("--", "sh", "-c", "echo more >> text.md")
+    call("run", "-n", passes, "--check", CHECK, "--keep-going", *options, *command)
+    return next(Path(".jumar/loops").iterdir()).name
+
+
+def test_the_output_of_a_check_has_the_lines_that_it_had():
+    key = run()
+    assert "first line\nsecond line\n" in page(f"/loops/{key}/iterations/1")
+
+
+def test_an_iteration_says_what_it_moved_and_which_log_is_whose():
+    record([0.5, {"score": 0.9, "tokens_used": 1200}])
+    shown = plain(page("/loops/t/iterations/2"))
+    assert "90% +40 on iteration 1" in shown
+    assert "1,200 tokens" in shown
+    assert "← iteration 1" in shown
+    assert "0 files unchanged" not in shown
+    said = plain(page(f"/loops/{run()}/iterations/1"))
+    assert f"Output of check {CHECK}" in said
+    assert "Checks that pass 0 of 1" in said
+
+
+def test_a_loop_that_was_cut_off_says_a_command_that_resumes_it():
+    key = run(2)
+    for end in Path(f".jumar/loops/{key}/decisions").iterdir():
+        if '"end"' in end.read_text():
+            end.unlink()
+    assert f"Type jumar run --id {key} in {Path().resolve()}, and it goes on" in plain(page(f"/loops/{key}"))
+    assert call("run", "--id", key).code == 10
