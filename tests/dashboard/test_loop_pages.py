@@ -64,5 +64,16 @@ def test_a_loop_that_was_cut_off_says_a_command_that_resumes_it():
     for end in Path(f".jumar/loops/{key}/decisions").iterdir():
         if '"end"' in end.read_text():
             end.unlink()
-    assert f"Type jumar run --id {key} in {Path().resolve()}, and it goes on" in plain(page(f"/loops/{key}"))
+    assert f"Type jumar run --id {key} in {Path.cwd()}, and it goes on" in plain(page(f"/loops/{key}"))
     assert call("run", "--id", key).code == 10
+
+
+def test_a_run_has_the_time_and_cost_of_each_iteration_and_says_what_nobody_reported():
+    paid = {"score": 0.5, "execution_time_ms": 90_000.0, "token_cost_usd": 0.25}
+    record([paid, {"score": 0.9, "execution_time_ms": 200_000.0}])
+    shown = plain(page("/loops/t"))
+    assert "Time of each iteration minutes" in shown
+    assert "Cost of each iteration dollars, 1 not reported" in shown
+    assert page("/loops/t").count('class="bars"') == 4, "both, in the wide and in the narrow plot"
+    record([0.5], loop="silent")
+    assert "of each iteration" not in plain(page("/loops/silent"))

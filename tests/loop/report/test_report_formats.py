@@ -410,7 +410,7 @@ def test_an_invalid_iteration_breaks_the_line_and_is_bridged():
     assert [mark.kind for mark in panel.marks] == [
         "failed", "passed", "passed", "invalid", "passed", "failed", "passed", "passed",
     ]  # fmt: skip
-    assert panel.marks[4].title == "iteration 4: 85.3%, verified, selected"
+    assert panel.marks[4].title == "iteration 4: 85.3%, verified, 31s, $0.06, selected"
 
 
 def test_the_running_best_never_goes_down():

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from jumar.core.rendering.figures import UNKNOWN, iteration_label, share
+from jumar.core.rendering.figures import UNKNOWN, dollars, duration, iteration_label, share
 from jumar.core.rendering.plot import (
     WIDE,
     Frame,
@@ -38,6 +38,8 @@ MOST_MARKS: Final = 120
 Kind = Literal["passed", "failed", "skipped", "invalid"]
 _TOP: Final = 36
 _WIDE_BOTTOM, _NARROW_BOTTOM = 284, 246
+_BARS_APART, _BARS_HIGH, _WIDEST_BAR = 52, 48, 18.0
+_UNITS: Final = (("hours", 3600), ("minutes", 60), ("seconds", 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +84,43 @@ def trajectory_plot(report: LoopReport, frame: Frame = WIDE) -> Plot | None:
         levels=() if threshold is None else (Tick(at=y(threshold), label=f"threshold {percent(threshold)}"),),
         labels=_labels(marks, report, frame),
     )
-    return Plot(frame=frame, panels=(panel,), x_ticks=iteration_ticks(numbers, frame, x))
+    return Plot(frame=frame, panels=(panel, *_took(report, x, bottom)), x_ticks=iteration_ticks(numbers, frame, x))
+
+
+def _took(report: LoopReport, x: Scale, above: float) -> Iterator[Panel]:
+    """Yield a panel of bars below ``above`` for the time of each iteration, and one for its cost, where they are known."""
+    times = [None if record.execution_time_ms is None else record.execution_time_ms / 1000 for record in report.records]
+    longest = max((time for time in times if time is not None), default=0.0)
+    unit, seconds = next((unit for unit in _UNITS if longest >= 2 * unit[1]), _UNITS[-1])
+    costs = [record.token_cost_usd for record in report.records]
+    unknown = sum(cost is None for record, cost in zip(report.records, costs, strict=True) if record.iteration_number)
+    told = f"dollars, {unknown:,} not reported" if unknown else "dollars"
+    kinds = [("Time", unit, [None if time is None else time / seconds for time in times]), ("Cost", told, costs)]
+    for name, note, values in kinds:
+        known = [value for value in values if value]
+        if not known:
+            continue
+        top, bottom = above + _BARS_APART, above + _BARS_APART + _BARS_HIGH
+        axis = range_of(known, steps=2, least=1e-9, zero=True)
+        y = linear(axis.low, axis.high, bottom, top)
+        numbered = zip(report.records, values, strict=True)
+        bars = [(x(record.iteration_number), y(value)) for record, value in numbered if value]
+        path = _bars(bars, bottom, x(1) - x(0) if len(report.records) > 1 else _WIDEST_BAR)
+        yield Panel(
+            top=top,
+            bottom=bottom,
+            y_ticks=axis.ticks(y),
+            lines=(Line(kind="bars", path=path),),
+            name=f"{name} of each iteration",
+            note=note,
+        )
+        above = bottom
+
+
+def _bars(ends: Iterable[tuple[float, float]], floor: float, apart: float) -> str:
+    """Return the path of bars from ``floor`` to their ends, which are ``apart``."""
+    half = round(min(_WIDEST_BAR, max(1.0, 0.6 * apart)) / 2, 1)
+    return "".join(f"M{round(x - half, 1):g} {floor:g}V{y:g}h{2 * half:g}V{floor:g}Z" for x, y in ends)
 
 
 def is_marked(record: IterationRecord, report: LoopReport) -> bool:
@@ -104,6 +142,10 @@ def _mark(record: IterationRecord, report: LoopReport, x: Scale, y: Scale, floor
         said += f"{percent(score)}, {VERIFIED[record.verification_status]}"
         if record.quality_delta is not None:
             said += f", {points(record.quality_delta, sign=True)} to the one before"
+    if record.execution_time_ms is not None:
+        said += f", {duration(record.execution_time_ms / 1000)}"
+    if record.token_cost_usd is not None:
+        said += f", {dollars(record.token_cost_usd, places=2)}"
     chosen = number == report.chosen
     place = floor if score is None else y(score)
     return Mark(x=x(number), y=place, kind=kind, chosen=chosen, title=said + (", selected" if chosen else ""), key=str(number))
@@ -140,19 +182,28 @@ def sparklines(report: LoopReport, *, width: float = 160, height: float = 40, pa
     )
 
 
-def _dimension(record: IterationRecord, name: str) -> tuple[float, str] | None:
+Measured = tuple[float, str, float | int]
+"""A value on 0–1, how it reads, and what its changes are counted in."""
+
+
+def _dimension(record: IterationRecord, name: str) -> Measured | None:
     value = record.dimensions.get(name)
-    return None if value is None else (value, share(value))
+    return None if value is None else (value, share(value), value)
 
 
-def _tests(record: IterationRecord, name: str) -> tuple[float, str] | None:
+def _tests(record: IterationRecord, name: str) -> Measured | None:
     """Return the share of a check's tests that passed, and how many of how many."""
     tests = next((check.tests for check in record.checks if check.name == name), None)
-    return None if tests is None else (tests.share, str(tests))
+    return None if tests is None else (tests.share, str(tests), tests.passed)
+
+
+def _moved(before: Measured, after: Measured) -> str:
+    more = after[2] - before[2]
+    return (f"{more:+,}" if isinstance(more, int) else f"{more:+.2f}").replace("-", "−")
 
 
 def _sparkline(
-    name: str, report: LoopReport, of: Callable[[IterationRecord, str], tuple[float, str] | None], x: Scale, y: Scale
+    name: str, report: LoopReport, of: Callable[[IterationRecord, str], Measured | None], x: Scale, y: Scale
 ) -> Sparkline:
     values = [(record.iteration_number, of(record, name)) for record in report.records]
     runs = runs_of((x(number), None if value is None else y(min(1.0, max(0.0, value[0])))) for number, value in values)
@@ -165,7 +216,7 @@ def _sparkline(
     return Sparkline(
         name=name,
         value=told,
-        change="" if value is None or before is None else f"{value[0] - before[0]:+.2f}".replace("-", "−"),
+        change="" if value is None or before is None else _moved(before, value),
         path=path_of(runs),
         bridges=bridges_of(runs),
         singles=tuple(run[0] for run in runs if len(run) == 1),
