@@ -115,6 +115,29 @@ def test_more_than_two_raters_are_judged_by_the_mean_of_their_pairs():
     assert pytest.approx([1 / 6, -1 / 3, 1 / 6]) == [rater["bias"] for rater in found["raters"]]
 
 
+def test_groups_and_texts_are_taken_from_whichever_file_has_them(tmp_path: Path):
+    full = [{"id": str(n), "group": str(n // 4), "gestalt": 1 + n % 5, "text": f"text {n}"} for n in range(40)]
+    bare = [{"id": one["id"], "gestalt": 6 - one["gestalt"]} for one in full]
+    for name, lines in (("full", full), ("bare", bare)):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    one, other = (agreement(*(tmp_path / f"{name}.jsonl" for name in order)) for order in (("full", "bare"), ("bare", "full")))
+    assert (10, 10) == (one["groups"], other["groups"])
+    assert one["intervals"]["alpha"] == other["intervals"]["alpha"]
+    assert [each["text"] for each in one["worst"]] == [each["text"] for each in other["worst"]]
+
+
+def test_a_null_in_a_list_is_a_rating_that_was_not_given(tmp_path: Path):
+    path = tmp_path / "observers.jsonl"
+    units = [[None if math.isnan(score) else score for score in unit] for unit in OBSERVERS.T.tolist()]
+    path.write_text("".join(json.dumps({"id": n, "judge_scores": unit}) + "\n" for n, unit in enumerate(units)))
+    found = agreement(path)
+    assert (pytest.approx(0.849, abs=5e-4), [9, 10, 10, 11]) == (found["alpha"], [rater["items"] for rater in found["raters"]])
+    repeats = read_raters([path, rows("other.jsonl", **{"1": 2, "2": 3, "3": 3})], keys=["judge_scores", "gestalt"])
+    assert (2.0, 3.0) == (repeats[0].single["1"], repeats[0].single["9"] - 2)
+    path.write_text('{"id": 1, "judge_scores": [3, null]}\n{"id": 2, "judge_scores": [null, 3]}\n')
+    assert "no item that rater 1 scored has a score of another rater" in unwrapped(call("agree", path, check=2).err)
+
+
 def test_intervals_go_by_group_and_hold_the_figure():
     lines = [{"id": str(n), "group": str(n // 4), "a": 1 + n % 5, "b": 1 + (n + n % 3) % 5} for n in range(200)]
     for name in "ab":

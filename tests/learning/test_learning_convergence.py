@@ -110,7 +110,9 @@ def test_tracking_is_missing_for_lack_of_items_of_a_second_iteration_or_of_anyth
     assert ("verdict", True) == (worse.check, "more items alone would not" in worse.helps)
     assert "other patterns; more" in missing_verdict(evidence(-0.1, -0.2, 0.1), "test", tracks=None, growing=True).helps
     unknown = {**FINE, "checks": {"new_check": {"held": None, "value": None, "interval": None}}}
-    assert missing_verdict(unknown, "test", tracks=None).says.endswith("new check is —, which chance alone can give")
+    assert missing_verdict(unknown, "test", tracks=None).says.endswith(
+        "new check cannot be computed, as the set or the judge tells none of them apart"
+    )
     assert "[-0.20, -0.05], below 0" in worse.says
 
 
@@ -128,6 +130,10 @@ def test_probes_name_the_worst_and_a_line_says_each_way_out_once() -> None:
         "x": {"passed": True, "mean_change": 9.0},
     }
     one = missing_probes({"probes": found})
-    assert "2 probes raised the scores, most few words: by 0.200 on average" == one.says
+    assert "2 probes raised the scores, or may, by more than is allowed: most few words, by +0.200 on average" == one.says
+    unsure = {"passed": False, "mean_change": -0.017, "interval": [-0.2, 0.12]}
+    assert (
+        "most prompt copied, by -0.017 [-0.200, +0.120] on average" in missing_probes({"probes": {"prompt_copied": unsure}}).says
+    )
     assert f"{one.says}; {one.says}. What would help: {one.helps}" == missing_words([one.to_json(), one.to_json()])
     assert "" == missing_words([])

@@ -108,14 +108,22 @@ def _over(value: float, target: float) -> str:
 def missing_probes(probes: Mapping[str, Any]) -> MissingCheck:
     """Return that ``probes`` (:meth:`jumar.learning.proof.probes.ProbeReport.to_json`) raised the scores, and by how much."""
     found: Mapping[str, Mapping[str, Any]] = probes.get("probes") or {}
-    failed = {name: one["mean_change"] or 0.0 for name, one in found.items() if not one["passed"]}
+    failed = {name: one for name, one in found.items() if not one["passed"]}
     says = "a probe raised the scores"
     if failed:
-        worst = max(failed, key=lambda name: failed[name])
+        worst = max(failed, key=lambda name: _most(failed[name]))
+        mean, interval = failed[worst]["mean_change"] or 0.0, failed[worst].get("interval")
+        between = "" if interval is None else f" [{interval[0]:+.3f}, {interval[1]:+.3f}]"
         says = (
-            f"{plural(len(failed), 'probe')} raised the scores, most {worst.replace('_', ' ')}: by {failed[worst]:.3f} on average"
+            f"{plural(len(failed), 'probe')} raised the scores, or may, by more than is allowed: most {worst.replace('_', ' ')}, "
+            f"by {mean:+.3f}{between} on average"
         )
     return MissingCheck(check="probes", says=says, helps="more judged items, of which less hangs on what was attacked")
+
+
+def _most(probe: Mapping[str, Any]) -> float:
+    interval = probe.get("interval")
+    return float((probe["mean_change"] if interval is None else interval[1]) or 0.0)
 
 
 def missing_verdict(evidence: Mapping[str, Any], kind: str, *, tracks: bool | None, growing: bool = False) -> MissingCheck:
@@ -139,10 +147,10 @@ def missing_verdict(evidence: Mapping[str, Any], kind: str, *, tracks: bool | No
     between = "" if found["interval"] is None else f" [{found['interval'][0]:.2f}, {found['interval'][1]:.2f}]"
     what = _CHECKS.get(name, name.replace("_", " "))
     worse = found["interval"] is not None and found["interval"][1] <= 0
-    says = (
-        f"not shown on the {groups:,} {kind} groups that it tracks: {what} is {number(found['value'])}{between}, "
-        f"{'below 0' if worse else 'which chance alone can give'}"
-    )
+    said = f"is {number(found['value'])}{between}, {'below 0' if worse else 'which chance alone can give'}"
+    if found["value"] is None:
+        said = "cannot be computed, as the set or the judge tells none of them apart"
+    says = f"not shown on the {groups:,} {kind} groups that it tracks: {what} {said}"
     needed = groups_needed(evidence)
     if needed is None:
         words = "other patterns" if growing else "other patterns (`--propose judge`)"

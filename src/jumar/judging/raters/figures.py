@@ -142,7 +142,7 @@ def compare_raters(raters: Sequence[Rater], *, seed: int = 0) -> RaterAgreement:
     dropped = {item for ids in alone.values() for item in ids}
     ids: list[str] = list(dict.fromkeys(item for rater in raters for item in rater.ratings if item not in dropped))
     table: Table = np.array([[rater.single.get(item, math.nan) for item in ids] for rater in raters], dtype=np.float64)
-    groups = [_first(raters, item).group for item in ids]
+    groups = [next((of.group for of in _ratings(raters, item) if of.group is not None), None) for item in ids]
     names = [rater.name for rater in raters]
     pairs = tuple(
         _pair(names[first], names[second], table[first], table[second])
@@ -280,8 +280,9 @@ def _rater(rater: Rater, table: Table, place: int) -> RaterFigures:
     )
 
 
-def _first(raters: Sequence[Rater], item: str) -> Rating:
-    return next(rater.ratings[item] for rater in raters if item in rater.ratings)
+def _ratings(raters: Sequence[Rater], item: str) -> list[Rating]:
+    """Return what the files say of an item, in their order: not each of them needs to have its group and its text."""
+    return [rater.ratings[item] for rater in raters if item in rater.ratings]
 
 
 def _worst(raters: Sequence[Rater], table: Table, ids: Sequence[str], groups: Sequence[str | None]) -> tuple[Disagreement, ...]:
@@ -295,7 +296,7 @@ def _worst(raters: Sequence[Rater], table: Table, ids: Sequence[str], groups: Se
             scores={
                 rater.name: float(table[row, place]) for row, rater in enumerate(raters) if not math.isnan(table[row, place])
             },
-            text=_first(raters, ids[place]).text,
+            text=next((of.text for of in _ratings(raters, ids[place]) if of.text), ""),
         )
         for place in cast("list[int]", order.tolist())
         if apart[place] > _HAIR

@@ -1,16 +1,17 @@
 """Ratings of the same items by several raters, read from files of items.
 
 With two files or more each file is a rater, and a list of scores in one of them is a rater's repeats, of which the median counts.
-With one file the scores are lists, and the raters are the places in them.
+With one file the scores are lists, and the raters are the places in them. A null in a list is a rating that was not given.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import statistics
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -80,7 +81,10 @@ def read_raters(
     mapped = list(scales) or [None] * len(files)
     if len(files) == 1:
         return _places(columns[0], named(files[0]), mapped[0])
-    raters = [Rater(name=name, ratings=ratings, scale=scale) for name, ratings, scale in zip(names, columns, mapped, strict=True)]
+    raters = [
+        Rater(name=name, ratings=_given(ratings), scale=scale)
+        for name, ratings, scale in zip(names, columns, mapped, strict=True)
+    ]
     _refuse_strangers(raters)
     if not scales:
         _refuse_scales(raters)
@@ -119,7 +123,7 @@ def _read(path: Path, key: str | None, group: str) -> dict[str, Rating]:
         if isinstance(item, bool) or not isinstance(item, str | int) or item == "":
             raise ItemError(f"{where}: 'id' should be a text or a whole number that tells which item was rated")
         scores = _scores(score_of(record), wanted, where)
-        if not scores:
+        if all(map(math.isnan, scores)):
             continue
         if str(item) in ratings:
             raise ItemError(f"{where}: the id '{escape(str(item))}' is in the file twice; keep one of the two")
@@ -142,8 +146,17 @@ def _records(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _scores(value: object, key: str, where: str) -> tuple[float, ...]:
-    listed = cast("list[object]", value) if isinstance(value, list) else [] if value is None or value == "" else [value]
-    return tuple(_number(score, key, where) for score in listed)
+    """Return the scores in their places, not a number where there is none."""
+    listed = cast("list[object]", value) if isinstance(value, list) else [] if value == "" else [value]
+    return tuple(math.nan if score is None else _number(score, key, where) for score in listed)
+
+
+def _given(ratings: Mapping[str, Rating]) -> dict[str, Rating]:
+    """Return the ratings without the places that hold no score."""
+    return {
+        item: replace(rating, scores=tuple(score for score in rating.scores if not math.isnan(score)))
+        for item, rating in ratings.items()
+    }
 
 
 def _number(value: object, key: str, where: str) -> float:
@@ -162,18 +175,24 @@ def _places(ratings: Mapping[str, Rating], file: str, scale: tuple[float, float]
         raise ItemError(
             f"{file} has one score an item, and agreement needs two raters: name a second file, or a --key whose scores are lists"
         )
-    return [
+    raters = [
         Rater(
             name=f"rater {place + 1}",
             ratings={
                 item: Rating((rating.scores[place],), rating.group, rating.text)
                 for item, rating in ratings.items()
-                if len(rating.scores) > place
+                if len(rating.scores) > place and not math.isnan(rating.scores[place])
             },
             scale=scale,
         )
         for place in range(most)
     ]
+    for rater, alone in zip(raters, left_out(raters).values(), strict=True):
+        if len(alone) == len(rater.ratings):
+            raise ItemError(
+                f"{file}: no item that {rater.name} scored has a score of another rater, so there is nothing to compare"
+            )
+    return raters
 
 
 def left_out(raters: Sequence[Rater]) -> dict[str, list[str]]:
