@@ -9,6 +9,7 @@ from urllib.parse import quote
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from markupsafe import escape
 
 from jumar.core.redaction import NOTHING, Redactor, environment_secrets, redacted_json, unfit
 
@@ -22,9 +23,16 @@ def test_a_text_without_secrets_comes_back_as_the_same_object() -> None:
 
 
 def test_a_known_value_is_replaced_by_its_name_in_every_form() -> None:
-    value = 'p"a\\ss wörd/+1'
+    value = "p\"a\\ss <wörd>/+&'1"
     redactor = Redactor({"MY_TOKEN": value})
-    forms = [value, json.dumps(value), json.dumps(value, ensure_ascii=False), quote(value), quote(value, safe="")]
+    forms = [
+        value,
+        json.dumps(value),
+        json.dumps(value, ensure_ascii=False),
+        quote(value),
+        quote(value, safe=""),
+        str(escape(value)),
+    ]
     for form in forms:
         done = redactor.redact(f"<{form}>")
         assert "[redacted: MY_TOKEN]" in done

@@ -6,8 +6,10 @@ import difflib
 import html
 import re
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from commands import call, record
@@ -194,7 +196,7 @@ def test_without_decisions_the_list_says_how_one_is_made():
 
 # --------------------------------------------------------------------------------------------------------- differences
 
-LINES = st.lists(st.text(alphabet="ab\"'#\\\t(d<&é", max_size=8), max_size=12)
+LINES = st.lists(st.text(alphabet="ab\"'#\\\t(d<&é\r\x0b\x0c\x1c\x85\u2028@+-", max_size=8), max_size=12)
 
 
 def shown_lines(change: PathChange) -> list[tuple[str, str, str, list[tuple[str, str]]]]:
@@ -216,6 +218,39 @@ def test_numbers_and_texts_are_those_of_the_files_whatever_they_hold(before: lis
             assert before[int(old) - 1] == text
         if kind in {"plus", "same"}:
             assert after[int(new) - 1] == text
+
+
+@pytest.mark.parametrize("path", ["a.js", "a.ts", "a.java", "a.cpp", "a.py", "a.sh"])
+def test_source_that_keeps_a_lexer_busy_is_shown_plain(path: str):
+    text = "@@ -0,0 +1,110 @@\n" + "".join(f"+{'/* ' * 300}\n+{'func ' * 180}\n" for _ in range(55))
+    began = time.monotonic()
+    lines = shown_lines(PathChange(path=path, before=None, after=None, text=text))
+    assert time.monotonic() - began < 8
+    assert "".join(part for _, part in lines[-1][3]) == "func " * 180
+
+
+def test_a_secret_is_left_out_of_a_difference_whatever_its_parts_are_coloured():
+    key = "-----BEGIN RSA PRIVATE" + " KEY-----\n+" + "MIIEow" * 12 + "\n+-----END RSA PRIVATE" + " KEY-----"
+    change = PathChange(path="a.py", before=None, after=None, text=f"@@ -0,0 +1,5 @@\n+x = 1\n+{key}\n+y = 'ghp_{'aB3' * 12}'\n")
+    shown = "".join(part for *_, line in shown_lines(change) for _, part in line)
+    assert "MIIEow" not in shown
+    assert "aB3aB3" not in shown
+    assert shown.count("[redacted]") == 2
+
+
+def test_more_files_than_a_page_can_hold_are_counted():
+    changes = tuple(PathChange(path=f"{number}.txt", before=None, after=None, text="") for number in range(502))
+    values = dict.fromkeys(("score_a", "score_b", "score_delta"))
+    shown = shown_diff(
+        SnapshotDiff(loop_id="", a=1, b=2, dimensions={}, added=changes, removed=(), changed=(), unchanged=0, **values)
+    )
+    assert (len(shown["files"]), shown["more"]) == (500, 2)
+
+
+@pytest.mark.parametrize("asked", ["password=", "curl -u a:", "token=", "x password=&amp;"])
+def test_what_looks_like_a_secret_takes_no_markup_with_it(asked: str):
+    shown = page(f"/?q={quote(asked)}")
+    assert f'<input type="search" name="q" value="{html.escape(asked)}"></label>' in shown
 
 
 def test_source_is_coloured_by_its_syntax():

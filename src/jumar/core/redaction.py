@@ -11,6 +11,7 @@ Everything works on UTF-8 bytes. A text without secrets costs one search for eac
 from __future__ import annotations
 
 import fnmatch
+import html
 import json
 import os
 import re
@@ -235,13 +236,14 @@ class RedactedStream:
 
 
 def _forms(value: str) -> Iterator[bytes]:
-    """Yield how a value may stand in a file: as it is, in JSON, in an address."""
+    """Yield how a value may stand in a file: as it is, in JSON, in an address, in HTML."""
     raw = value.encode("utf-8", "surrogatepass")
     yield raw
     yield json.dumps(value)[1:-1].encode()
     yield json.dumps(value, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")
     yield quote(raw).encode()
     yield quote(raw, safe="").encode()
+    yield html.escape(value).replace("&quot;", "&#34;").replace("&#x27;", "&#39;").encode("utf-8", "surrogatepass")
 
 
 def _label(name: str, value: str) -> bytes:

@@ -19,7 +19,8 @@ from starlette.routing import Route
 from jumar.app.decide import apply_selected, select_iteration, undo_apply
 from jumar.core.files import read_bytes
 from jumar.core.redaction import current, redacted_json
-from jumar.core.rendering.html import style_sheet
+from jumar.core.rendering.html import redacted, style_sheet
+from jumar.core.text import natural
 from jumar.dashboard import pages
 from jumar.dashboard.audit import audit
 from jumar.dashboard.compare import comparison
@@ -88,7 +89,7 @@ def _page(board: Dashboard, handler: Handler) -> Callable[[Request], Any]:
 
 def _rendered(board: Dashboard, handler: Handler, request: Request) -> tuple[int, str]:
     try:
-        return 200, current().redact(handler(board, request))
+        return 200, redacted(handler(board, request))
     except NotFoundError as error:
         return 404, pages.problem(board.frame("Not found"), current().redact(str(error)))
     except UsageError as error:
@@ -242,11 +243,12 @@ Change = Callable[[Dashboard, str, Mapping[str, str]], None]
 
 
 def _select(board: Dashboard, key: str, form: Mapping[str, str]) -> None:
-    use = form.get("use", "")
-    if not (use in {"best", "final"} or (use.isascii() and use.isdigit())):
+    given = form.get("use", "")
+    use = natural(given) if given not in {"best", "final"} else cast("Any", given)
+    if use is None:
         raise UsageError("choose an iteration")
     store, _ = board.library.loop(key)
-    decision = select_iteration(store, int(use) if use.isdigit() else cast("Any", use), reason=form.get("reason", ""))
+    decision = select_iteration(store, use, reason=form.get("reason", ""))
     if decision.kind == "held":
         raise UsageError("a program of this loop still runs, so the choice is written down and waits: confirm it in a terminal")
 

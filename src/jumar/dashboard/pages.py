@@ -16,7 +16,7 @@ from jumar.cases.report.render import to_json as cases_to_json
 from jumar.core.rendering.figures import UNKNOWN, dollars, duration, iteration_label
 from jumar.core.rendering.html import Layout, block, render_page
 from jumar.core.rendering.plot import linear, lines_of
-from jumar.core.text import percent, plural, points
+from jumar.core.text import natural, percent, plural, points
 from jumar.dashboard.diffs import shown_diff
 from jumar.errors import JumarError, NotFoundError
 from jumar.judging.report.page import render_html as evaluation_page
@@ -239,7 +239,7 @@ def iteration(frame: PageFrame, run: Run, store: LoopStore, report: LoopReport, 
     """
     record = report.record(number)
     others = _others(report, record)
-    other = int(against) if against.isascii() and against.isdigit() else others.get(against)
+    other = others.get(against, natural(against))
     address, numbers = _address(run), [each.iteration_number for each in report.records]
     place = numbers.index(number)
     page: dict[str, Any] = {

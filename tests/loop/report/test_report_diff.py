@@ -141,6 +141,8 @@ def test_the_whole_diff_is_bounded(tracker: BestOutputTracker):
         write(f"{number}.txt", "y\n" * 5)
     diff = diff_snapshots(snapshot(tracker, 2), 1, 2, limits=DiffLimits(total_lines=20))
     assert [change.note for change in diff.changed] == [""] * 3 + ["not shown: the diff is too long"] * 7
+    diff = diff_snapshots(tracker.store, 1, 2, limits=DiffLimits(total_letters=100))
+    assert sum(change.text is not None for change in diff.changed) == 4
 
 
 def test_links_are_compared_by_their_target_and_never_followed(tracker: BestOutputTracker):

@@ -11,6 +11,7 @@ import click
 from jumar.cli.common import loop_argument, open_loop, print_line, refresh_if_free, standard_options
 from jumar.cli.terminal.output import choose_format, new_page, show_page, write_document
 from jumar.core.redaction import current
+from jumar.core.rendering.html import redacted
 from jumar.errors import UsageError
 from jumar.loop.report import export, page
 from jumar.loop.report.changes import changes_of
@@ -59,7 +60,7 @@ def report_command(
     store = open_loop(root, loop)
     text = _FORMATS[chosen][0](load_report(store), store)
     if chosen != "json":  # there names of files lead to them
-        text = current().redact(text)
+        text = redacted(text) if chosen == "html" else current().redact(text)
     refresh_if_free(store)
     write_document(text, output, chosen, of={"loop_id": store.loop_id}, for_people="md", as_json=as_json, quiet=quiet)
     if opened and output is not None and not show_page(output) and not quiet:

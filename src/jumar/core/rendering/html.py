@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
+from jumar.core.redaction import current
 from jumar.core.text import escape, escape_block, plural
 
 if TYPE_CHECKING:
@@ -157,3 +158,14 @@ def block(text: str) -> Markup:
     from markupsafe import escape as escape_html
 
     return escape_html(escape_block(text))
+
+
+_TEXTS: Final = re.compile('[^<>"]+')
+
+
+def redacted(page: str) -> str:
+    """Return a page without the secrets in its texts; what looks like one and goes on into the markup ends before it."""
+    done = current().redact(page)
+    if done is page or _TEXTS.sub("", done) == _TEXTS.sub("", page):
+        return done
+    return _TEXTS.sub(lambda text: current().redact(text.group()), page)

@@ -33,11 +33,12 @@ _LARGE: Final = 100_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiffLimits:
-    """How much text a diff may hold: a longer file is only named. Bytes and lines are those of one side."""
+    """How much text a diff may hold: a longer file is only named. Bytes and lines of a file are those of one side."""
 
     file_bytes: int = 262_144
     file_lines: int = 5_000
     total_lines: int = 20_000
+    total_letters: int = 4_000_000
 
 
 _LIMITS: Final = DiffLimits()
@@ -163,16 +164,16 @@ class _UnshownError(Exception):
 
 
 class _Texts:
-    """Reads both sides of a path and compares them, until the budget of lines is used up."""
+    """Reads both sides of a path and compares them, until there are as many lines or letters as the limits allow."""
 
     def __init__(self, root_a: Path | None, root_b: Path | None, limits: DiffLimits) -> None:
         self._roots = (root_a, root_b)
         self._limits = limits
-        self._left = limits.total_lines
+        self._lines_left, self._letters_left = limits.total_lines, limits.total_letters
 
     def diff(self, path: str, before: ArtifactDetail | None, after: ArtifactDetail | None) -> tuple[str | None, str]:
         """Return ``(unified diff, "")`` or ``(None, why not)``."""
-        if self._left <= 0:
+        if min(self._lines_left, self._letters_left) <= 0:
             return None, "not shown: the diff is too long"
         try:
             sides = [
@@ -185,8 +186,10 @@ class _Texts:
         if max(len(one), len(other)) > self._limits.file_lines:
             return None, f"too long to compare ({plural(max(len(one), len(other)), 'line')})"
         lines = list(difflib.unified_diff(one, other, lineterm="\n"))[2:]
-        self._left -= len(lines)
-        return "".join(lines), ""
+        text = "".join(lines)
+        self._lines_left -= len(lines)
+        self._letters_left -= len(text)
+        return text, ""
 
     def _read(self, path: str, detail: ArtifactDetail, root: Path | None) -> str:
         if detail.skipped is not None or detail.kind == "special":
