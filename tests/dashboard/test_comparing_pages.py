@@ -154,7 +154,7 @@ def test_every_decision_is_listed_with_who_and_why():
     shown = page("/audit")
     assert html.escape(f"because {HOSTILE}") in shown
     assert 'href="/loops/one/iterations/1"' in shown
-    assert "override (use_specific)" in shown
+    assert "override: this one" in shown
     assert "No decision is like that" in page("/audit?q=nowhere")
     assert html.escape(HOSTILE) in page("/audit?q=BECAUSE&kind=override")
 

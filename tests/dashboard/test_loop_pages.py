@@ -77,3 +77,33 @@ def test_a_run_has_the_time_and_cost_of_each_iteration_and_says_what_nobody_repo
     assert page("/loops/t").count('class="bars"') == 4, "both, in the wide and in the narrow plot"
     record([0.5], loop="silent")
     assert "of each iteration" not in plain(page("/loops/silent"))
+
+
+def test_choosing_another_one_says_what_the_rules_select_and_shows_what_applying_changes_line_by_line():
+    record([0.5, 0.9, 0.4])
+    Path("text.md").write_text("what stands here now\n")
+    assert "90% iteration 2 , verified Last 40% iteration 3 , verified Runner-up 50% iteration 1" in plain(
+        page("/loops/t/decide")
+    )
+    assert "40 points over the runner-up" in plain(page("/loops/t/decide"))
+    call("select", "t", "--use", 1, "--reason", "it is shorter", check=0)
+    shown = plain(page("/loops/t/decide"))
+    assert "Selected by" in shown
+    assert "it is shorter; the rules would select iteration 2 (90)." in shown
+    assert "By the rules 90% iteration 2" in shown
+    assert "40 points below iteration 2, which the rules select" in shown
+    assert "points over the runner-up" not in shown
+    assert "− what stands here now" in shown
+    assert "+ pass 1" in shown
+    assert "override: this one" in shown
+    call("apply", "t", check=0)
+    assert "1 file would be as before iteration 1 was applied." in plain(page("/loops/t/decide"))
+    Path("text.md").write_text("changed again\n")
+    assert "Changed since: text.md; `jumar apply t --undo --force` sets that aside." in plain(page("/loops/t/decide"))
+
+
+def test_nothing_is_chosen_before_a_person_chose():
+    record([0.5, 0.5])
+    shown = page("/loops/t/decide")
+    assert "As good as the runner-up; of equals the earlier one is selected" in plain(shown)
+    assert '<option value="">choose one</option>' in shown

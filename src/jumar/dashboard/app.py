@@ -24,6 +24,7 @@ from jumar.core.text import natural
 from jumar.dashboard import pages
 from jumar.dashboard.audit import audit
 from jumar.dashboard.compare import comparison
+from jumar.dashboard.deciding import decide
 from jumar.dashboard.guard import Access, Guard, asking_program
 from jumar.dashboard.library import Kind, Library, Run
 from jumar.dashboard.selections import selections
@@ -120,7 +121,7 @@ def _iteration(board: Dashboard, request: Request) -> str:
 def _decide(board: Dashboard, request: Request) -> str:
     run = board.library.find("loop", request.path_params["key"])
     store, report = board.library.loop(run.key)
-    return pages.decide(board.frame("Decide", ("Runs", "/"), (report.loop_id, run.address)), run, store, report)
+    return decide(board.frame("Decide", ("Runs", "/"), (report.loop_id, run.address)), run, store, report)
 
 
 def _cases(board: Dashboard, request: Request) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode
 
-from jumar.core.rendering.figures import UNKNOWN
+from jumar.core.rendering.figures import UNKNOWN, moment
 from jumar.core.text import plural
-from jumar.loop.report.reasons import kind_of
+from jumar.loop.report.reasons import kind_words
 
 if TYPE_CHECKING:
     from jumar.dashboard.library import Decided, Library
@@ -43,17 +43,17 @@ def audit(frame: PageFrame, library: Library, query: Mapping[str, str]) -> str:
 
 def _words(row: Decided) -> str:
     made = row.entry.decision
-    return " ".join((row.run.name, kind_of(row.entry), made.by, made.reason))
+    return " ".join((row.run.name, kind_words(row.entry), made.by, made.reason))
 
 
 def _row(row: Decided) -> dict[str, Any]:
     made, address = row.entry.decision, quote(row.run.address)
     number = made.data.get("wanted") if made.kind == "held" else made.best_iteration
     return {
-        "at": made.at[:19].replace("T", " "),
+        "at": moment(made.at),
         "loop": row.run.name,
         "address": f"{address}/decide" if row.run.kind == "loop" else address,
-        "kind": kind_of(row.entry),
+        "kind": kind_words(row.entry),
         "waits": row.waits,
         "iteration": number,
         "iteration_address": f"{address}/iterations/{number}" if number or row.run.kind == "loop" else "",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shlex
 from collections.abc import Mapping, Sequence
@@ -10,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode
 
-from jumar.app.decide import plan_selected
 from jumar.cases.report.render import render_html as cases_page
 from jumar.cases.report.render import to_json as cases_to_json
 from jumar.core.rendering.figures import UNKNOWN, dollars, duration, iteration_label
@@ -18,17 +16,15 @@ from jumar.core.rendering.html import Layout, block, render_page
 from jumar.core.rendering.plot import linear, lines_of
 from jumar.core.text import natural, percent, plural, points
 from jumar.dashboard.diffs import shown_diff
-from jumar.errors import JumarError, NotFoundError
+from jumar.errors import NotFoundError
 from jumar.judging.report.page import render_html as evaluation_page
 from jumar.learning.report.render import render_html as learning_page
 from jumar.learning.report.render import render_json as learning_json
-from jumar.loop.decisions.apply import way_back
 from jumar.loop.ranking.repairs import repairs
 from jumar.loop.report.diff import diff_snapshots
 from jumar.loop.report.export import render_json
 from jumar.loop.report.observer import end_of, log_files, loop_state
 from jumar.loop.report.page import render_html as loop_page
-from jumar.loop.report.reasons import kind_of, reason_of
 from jumar.loop.report.rows import VERIFIED, change, tests_of
 from jumar.model.ordering import valid_score
 from jumar.processes.written_files import log_name
@@ -164,7 +160,7 @@ def _run_row(run: Run) -> dict[str, Any]:
         "kind": run.kind,
         "key": run.key,
         "name": run.name,
-        "address": _address(run),
+        "address": address_of(run),
         "state": run.state,
         "detail": run.detail,
         "updated": (run.updated_at or "")[:16].replace("T", " "),
@@ -197,23 +193,25 @@ def _spark(scores: Sequence[float | None]) -> list[tuple[str, str]] | None:
     return [(line.kind, line.path) for line in lines_of(places)]
 
 
-def _address(run: Run) -> str:
+def address_of(run: Run) -> str:
+    """Return where its page is, as an address in a page."""
     return quote(run.address)
 
 
 # --------------------------------------------------------------------------------------------------------------- a loop
 
 
-def _tabs(run: Run, here: str) -> list[tuple[str, str, bool]]:
-    address = _address(run)
+def tabs_of(run: Run, here: str) -> list[tuple[str, str, bool]]:
+    """Return the pages of a loop that stand beside each other; ``here`` is ``run``, ``decide`` or neither."""
+    address = address_of(run)
     return [("Run", address, here == "run"), ("Decide", f"{address}/decide", here == "decide")]
 
 
 def loop(frame: PageFrame, run: Run, store: LoopStore, report: LoopReport) -> str:
     """Return a loop's page: its report, with links to its iterations, and what to type where it was cut off."""
-    address = _address(run)
+    address = address_of(run)
     links, live = f"{address}/iterations/", f"/events/{quote(f'loop/{run.key}')}"
-    return loop_page(report, frame.layout(links=links, live=live, notice=_notice(store), tabs=_tabs(run, "run")))
+    return loop_page(report, frame.layout(links=links, live=live, notice=_notice(store), tabs=tabs_of(run, "run")))
 
 
 def _notice(store: LoopStore) -> str:
@@ -240,7 +238,7 @@ def iteration(frame: PageFrame, run: Run, store: LoopStore, report: LoopReport, 
     record = report.record(number)
     others = _others(report, record)
     other = others.get(against, natural(against))
-    address, numbers = _address(run), [each.iteration_number for each in report.records]
+    address, numbers = address_of(run), [each.iteration_number for each in report.records]
     place = numbers.index(number)
     page: dict[str, Any] = {
         "number": number,
@@ -264,7 +262,7 @@ def iteration(frame: PageFrame, run: Run, store: LoopStore, report: LoopReport, 
         "duration": duration,
         "block": block,
     }
-    return frame.page("iteration.html.j2", page, tabs=_tabs(run, ""))
+    return frame.page("iteration.html.j2", page, tabs=tabs_of(run, ""))
 
 
 def _others(report: LoopReport, record: IterationRecord) -> dict[str, int]:
@@ -326,49 +324,6 @@ def _logs(store: LoopStore, record: IterationRecord) -> list[tuple[str, str]]:
     return [one for one in shown if one[1]]
 
 
-def decide(frame: PageFrame, run: Run, store: LoopStore, report: LoopReport) -> str:
-    """Return where a person chooses: selected, last and runner-up, the preview of an apply, the decisions so far."""
-    selection = report.selection
-    candidates = {
-        "selected": report.chosen,
-        "last": None if report.final is None else report.final.iteration_number,
-        "runner-up": None if selection is None else selection.runner_up,
-    }
-    plan: Any = None
-    reason = ""
-    with contextlib.suppress(OSError):
-        try:
-            plan = plan_selected(store)
-        except JumarError as error:
-            reason = str(error)
-    page = {
-        "form_token": frame.form_token,
-        "address": _address(run),
-        "chosen": report.chosen,
-        "lead": "Nothing is selected." if report.chosen is None else f"Iteration {iteration_label(report.chosen)} is selected.",
-        "reason": "" if report.chosen is None else reason_of(report),
-        "compared": [
-            (name, number, percent(report.score_of(number)), VERIFIED[report.record(number).verification_status])
-            for name, number in candidates.items()
-            if number is not None
-        ],
-        "margin": ""
-        if selection is None or selection.margin is None
-        else f"{points(selection.margin)} points over the runner-up",
-        "choices": [
-            (record.iteration_number, iteration_label(record.iteration_number), percent(record.quality_score))
-            for record in report.records
-            if valid_score(record.view()) is not None
-        ],
-        "plan": plan,
-        "no_plan": reason,
-        "undo": way_back(store),
-        "trail": [(entry, kind_of(entry)) for entry in reversed(report.trail)],
-        "unknown": UNKNOWN,
-    }
-    return frame.page("decide.html.j2", page, tabs=_tabs(run, "decide"))
-
-
 # ---------------------------------------------------------------------------------------------------- other subjects
 
 
@@ -379,17 +334,17 @@ def cases(frame: PageFrame, report: ChainReport) -> str:
 
 def learning(frame: PageFrame, run: Run, report: LearningReport) -> str:
     """Return the page of a learning run."""
-    return learning_page(report, frame.layout(links=f"{_address(run)}/iterations/", patterns=f"{_address(run)}/patterns/"))
+    return learning_page(report, frame.layout(links=f"{address_of(run)}/iterations/", patterns=f"{address_of(run)}/patterns/"))
 
 
 def trail_of(run: Run) -> tuple[tuple[str, str], ...]:
     """Return the way from a part of a run back to the first page."""
-    return (("Runs", "/"), (run.name, _address(run)))
+    return (("Runs", "/"), (run.name, address_of(run)))
 
 
 def evaluation_address(run: Run, number: int) -> str:
     """Return where one evaluation of a folder is."""
-    return f"{_address(run)}/iterations/{number}"
+    return f"{address_of(run)}/iterations/{number}"
 
 
 def evaluation(frame: PageFrame, run: Run, report: EvaluationReport) -> str:

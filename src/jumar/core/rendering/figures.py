@@ -34,6 +34,11 @@ def duration(seconds: float | None) -> str:
     return f"{whole // 3600}h {whole % 3600 // 60:02d}m"
 
 
+def moment(at: str) -> str:
+    """Return a recorded time to the second, as people write it: ``2026-11-27 09:13:15``. It is UTC, as all of them are."""
+    return at[:19].replace("T", " ")
+
+
 size = human_size
 """A number of bytes, ``4.2 kB``."""
 

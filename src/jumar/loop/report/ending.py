@@ -12,7 +12,7 @@ from jumar.loop.ranking.confirmed import Certainty
 from jumar.loop.ranking.repairs import repairs
 from jumar.loop.report.judged import decided_document, decided_words, learned_document, unconverged_sentence
 from jumar.loop.report.read import LoopReport, setting
-from jumar.loop.report.reasons import capital, recheck_sentence, runner_up, why_selected
+from jumar.loop.report.reasons import capital, reason_of, recheck_sentence, runner_up, why_selected
 from jumar.loop.report.rows import failing_checks, tests_of
 from jumar.loop.report.spending import failures_text, spent_money
 from jumar.model import IterationRecord, SelectionResult, StopDecision
@@ -192,6 +192,12 @@ def _cut_off(report: LoopReport) -> str:
     if number is None:
         return ""
     return f"Iteration {number} was cut off and has no row; what it changed is set aside when the loop is resumed."
+
+
+def given_by(report: LoopReport) -> str:
+    """Return why the selected iteration stands, for a page: the rule's reason, or who chose it and what the rules would."""
+    override = report.override
+    return _overridden(report) if override is not None and report.chosen == override.best_iteration else reason_of(report)
 
 
 def _overridden(report: LoopReport) -> str:

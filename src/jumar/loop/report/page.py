@@ -17,6 +17,7 @@ from jumar.core.rendering.figures import (
     dollars,
     duration,
     iteration_label,
+    moment,
     point_text,
     relaxed_text,
 )
@@ -26,6 +27,7 @@ from jumar.core.text import cut, escape, percent, plural, points
 from jumar.loop.report.advice import causes, checklist, recommendations
 from jumar.loop.report.changes import IterationChanges
 from jumar.loop.report.diff import artifact_lines, artifacts_sentence
+from jumar.loop.report.ending import given_by
 from jumar.loop.report.judged import DECIDED_COLUMNS, LEARNED_COLUMNS, decided_notes, decided_rows, learned_rows, take_over
 from jumar.loop.report.plot import MOST_MARKS, sparklines, trajectory_plot
 from jumar.loop.report.read import LoopReport, setting
@@ -39,6 +41,7 @@ from jumar.loop.report.reasons import (
     degradation_sentence,
     finalist_rows,
     kind_of,
+    kind_words,
     mean_text,
     rationale,
     reason_of,
@@ -86,6 +89,8 @@ def render_html(report: LoopReport, layout: Layout = DOCUMENT, changes: Sequence
     kinds = set[str]() if wide is None else {mark.kind for mark in wide.panels[0].marks}
     legend = [(kind, words) for kind, words in _LEGEND if kind in kinds] + [("stair", "running best")]
     page = _page(report) | {
+        "reason": given_by(report),
+        "decisions": [_decision(entry) | {"at": moment(entry.decision.at), "kind": kind_words(entry)} for entry in report.trail],
         "lead": "Nothing is selected." if report.chosen is None else f"{_which(report.chosen)} is selected.",
         "objective": cut(str(setting(report.config, "loop", "objective") or "").strip(), 600),
         "stopped": "" if report.stop is None else report.stop.detail.rstrip("."),

@@ -145,6 +145,14 @@ def kind_of(entry: TrailEntry) -> str:
     return name if entry.state == "done" else f"{name}, {entry.state}"
 
 
+def kind_words(entry: TrailEntry) -> str:
+    """Return it without the words of files: ``select: the best``, ``override: this one``."""
+    kind = kind_of(entry)
+    for name, words in (("use_best", "the best"), ("use_final", "the last"), ("use_specific", "this one")):
+        kind = kind.replace(f" ({name})", f": {words}")
+    return kind
+
+
 def rationale(report: LoopReport) -> tuple[str, ...]:
     """Return the bullets: override, score, later decline, checks, runner-up, what was relaxed, start, threshold."""
     chosen = report.chosen_record
