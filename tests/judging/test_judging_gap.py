@@ -248,6 +248,8 @@ def test_a_pattern_is_advised_where_the_other_items_speak_for_it() -> None:
         ("all of one group", 6 * [(1.0, 3.0)], 1),
         ("the cheap judge is right on average", [(1.5, 3.0)] + 5 * [(1.5, 1.5)], 6),
         ("scattered", 3 * [(1.0, 3.0), (5.0, 4.0)], 6),
+        ("three groups that are scored alike", 4 * [(1.0, 3.5), (1.0, 3.5), (4.2, 3.5)], 3),
+        ("five items say little about how far they scatter", [(one, 3.5) for one in (1.0, 2.0, 2.5, 3.0, 3.5)], 5),
     ],
 )
 def test_no_pattern_is_advised_that_the_items_do_not_speak_for(why: str, scores: list[tuple[float, float]], groups: int) -> None:

@@ -7,6 +7,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from functools import cache
+from importlib import import_module
 from statistics import fmean
 from typing import Any, Final, Literal, NamedTuple
 
@@ -208,8 +210,8 @@ FEWEST_GROUPS: Final = 3
 _OFF: Final = 0.25
 """Half of the gap that is aimed at: a cheap judge that is less far off on average needs no pattern."""
 
-_ERRORS: Final = 3.0
-"""Standard errors that both means lie apart at least: some hundred phrases are looked at, and two are often met by chance."""
+_CHANCE: Final = 0.00135
+"""How likely chance may be on either side, as beyond three standard errors of many groups: some hundred phrases are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,8 +249,8 @@ def supported_phrases(
     """Return those of ``phrases`` that a pattern should fire on, by phrase.
 
     They stand in at least 5 items of 3 groups (an item without a group is one of its own); the expensive judge scores these
-    higher (lower) than the others, by three standard errors; and the cheap judge is too low (too high) on them on average, by
-    more than a quarter of a point. ``items`` are by id.
+    higher (lower) than the others, beyond chance as groups tell it (:class:`_Whole`); and the cheap judge is too low (too high)
+    on them on average, by more than a quarter of a point. ``items`` are by id.
     """
     wanted = list(dict.fromkeys(phrases))
     if not wanted:
@@ -259,42 +261,85 @@ def supported_phrases(
         for phrase in matcher.fired_ids(items[result.story_id].text):
             having.setdefault(phrase, []).append(result)
     middle = fmean(one.expensive.gestalt for one in results) if results else 0.0
+    groups = {one.story_id: items[one.story_id].group or one.story_id for one in results}
     offsets = {one.story_id: one.expensive.gestalt - middle for one in results}
-    whole = _Sums.of(list(offsets.values()))
+    whole = _Whole.of(_by_group(results, offsets, groups))
     found: dict[str, PhraseSupport] = {}
     for phrase, among in having.items():
-        own = _Sums.of([offsets[one.story_id] for one in among])
-        groups = {items[one.story_id].group or one.story_id for one in among}
-        if own.items < FEWEST_ITEMS or len(groups) < FEWEST_GROUPS or whole.items - own.items < FEWEST_ITEMS:
+        own = _by_group(among, offsets, groups)
+        if len(among) < FEWEST_ITEMS or len(own) < FEWEST_GROUPS or len(results) - len(among) < FEWEST_ITEMS:
             continue
-        support = _support(phrase, own, whole, middle, groups=len(groups), gap=fmean(one.gap for one in among))
+        support = _support(phrase, own, whole, middle, gap=fmean(one.gap for one in among))
         if support is not None:
             found[phrase] = support
     return {phrase: found[phrase] for phrase in wanted if phrase in found}
 
 
-class _Sums(NamedTuple):
+class _Sum(NamedTuple):
     """Of scores that are counted from the mean of all, so that the difference of two sums keeps its digits."""
 
     items: int
     total: float
-    squares: float
+
+
+def _by_group(among: Sequence[DualModeResult], offsets: Mapping[str, float], groups: Mapping[str, str]) -> dict[str, _Sum]:
+    found: dict[str, _Sum] = {}
+    for one in among:
+        items, total = found.get(groups[one.story_id], (0, 0.0))
+        found[groups[one.story_id]] = _Sum(items + 1, total + offsets[one.story_id])
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """All items by group, with the sums over groups of total², items · total and items².
+
+    Items of one group are scored alike, and many of them say little more than one. So the error of a difference of two means is
+    what the groups, each as a whole, contribute to it (Liang and Zeger 1986); of single items it is Welch's.
+    """
+
+    groups: Mapping[str, _Sum]
+    items: int
+    total: float
+    moments: tuple[float, float, float]
 
     @classmethod
-    def of(cls, scores: Sequence[float]) -> _Sums:
-        return cls(len(scores), math.fsum(scores), math.fsum(one * one for one in scores))
+    def of(cls, groups: Mapping[str, _Sum]) -> _Whole:
+        sums = list(groups.values())
+        return cls(groups, sum(one.items for one in sums), math.fsum(one.total for one in sums), _moments(sums))
 
-    def without(self, part: _Sums) -> _Sums:
-        return _Sums(self.items - part.items, self.total - part.total, self.squares - part.squares)
+    def error(self, own: Mapping[str, _Sum], mean: float, other: float) -> float:
+        """Return the standard error of ``mean`` of ``own`` less ``other``, the mean of all other items."""
+        count = sum(one.items for one in own.values())
+        rest = self.items - count
+        here = 0.0
+        for name, one in own.items():
+            of_all = self.groups[name]
+            beside = of_all.total - one.total - (of_all.items - one.items) * other
+            here += ((one.total - one.items * mean) / count - beside / rest) ** 2
+        squares, products, sizes = (
+            all_ - part for all_, part in zip(self.moments, _moments([self.groups[name] for name in own]), strict=True)
+        )
+        there = max(0.0, squares - 2 * other * products + other * other * sizes) / rest**2
+        return math.sqrt(here * _unbiased(len(own)) + there * _unbiased(len(self.groups) - len(own)))
 
-    @property
-    def mean(self) -> float:
-        return self.total / self.items
 
-    @property
-    def error(self) -> float:
-        """The squared standard error of the mean."""
-        return max(0.0, self.squares - self.total * self.mean) / (self.items - 1) / self.items
+def _moments(sums: Sequence[_Sum]) -> tuple[float, float, float]:
+    return (
+        math.fsum(one.total**2 for one in sums),
+        math.fsum(one.items * one.total for one in sums),
+        float(sum(one.items**2 for one in sums)),
+    )
+
+
+def _unbiased(groups: int) -> float:
+    return groups / (groups - 1) if groups > 1 else 1.0
+
+
+@cache
+def _errors_needed(groups: int) -> float:
+    """Return how many standard errors chance hardly exceeds, where so many groups say how large one is (Student)."""
+    return float(import_module("scipy.stats").t.isf(_CHANCE, groups - 1))
 
 
 def _pattern(phrase: str) -> PatternV2:
@@ -303,20 +348,22 @@ def _pattern(phrase: str) -> PatternV2:
     )
 
 
-def _support(phrase: str, own: _Sums, whole: _Sums, middle: float, *, groups: int, gap: float) -> PhraseSupport | None:
-    others = whole.without(own)
-    apart, error = own.mean - others.mean, math.sqrt(own.error + others.error)
+def _support(phrase: str, own: Mapping[str, _Sum], whole: _Whole, middle: float, *, gap: float) -> PhraseSupport | None:
+    items, total = sum(one.items for one in own.values()), math.fsum(one.total for one in own.values())
+    others = whole.items - items
+    mean, other = total / items, (whole.total - total) / others
+    apart, error = mean - other, whole.error(own, mean, other)
     errors = math.inf if error == 0 else abs(apart) / error
-    if apart * gap <= 0 or abs(gap) <= _OFF or errors < _ERRORS:
+    if apart * gap <= 0 or abs(gap) <= _OFF or errors < _errors_needed(len(own)):
         return None
     return PhraseSupport(
         phrase=phrase,
         kind="good" if apart > 0 else "bad",
-        items=own.items,
-        groups=groups,
-        others=others.items,
-        with_it=middle + own.mean,
-        without_it=middle + others.mean,
+        items=items,
+        groups=len(own),
+        others=others,
+        with_it=middle + mean,
+        without_it=middle + other,
         gap=gap,
         errors=errors,
     )
