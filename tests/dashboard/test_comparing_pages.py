@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 import html
+import json
+import os
 import re
 import shutil
 import time
@@ -192,6 +194,33 @@ def test_many_decisions_are_on_pages_that_keep_what_was_asked_for():
 
 def test_without_decisions_the_list_says_how_one_is_made():
     assert "Nothing was decided here yet" in page("/audit")
+
+
+# ------------------------------------------------------------------------------------------------------- hostile folders
+
+
+@pytest.mark.parametrize("name", [b"x\xff", b"a~b", b"a\\x7eb", b"a\nb", b"a?b#c", b"a%2Fb", b"\x1b[2J", "\u202etxt".encode()])
+def test_a_loop_in_a_folder_of_any_name_has_an_address_of_its_own(name: bytes):
+    for folder in (os.fsdecode(name), "a/b"):
+        shutil.copytree(".jumar", f"{folder}/.jumar")
+        Path(folder, ".jumar/loops/one").rename(f"{folder}/.jumar/loops/own")
+    Path(os.fsdecode(name), "r.jsonl").write_text('{"query_id": "q", "scores": [0.9]}')
+    listed = page("/")
+    addresses = set(re.findall(r'href="(/loops/[^"]+own)"', listed))
+    assert len(addresses) == 2
+    for address in addresses:
+        page(html.unescape(address))
+    assert len(json.loads(page("/api/loops"))["loops"]) == 6
+    page("/audit")
+    page("/topk")
+
+
+def test_a_file_that_is_nested_without_end_hides_no_other_loop():
+    Path(".jumar/loops/two/loop.json").write_text('{"a":' * 100_000)
+    listed = page("/")
+    assert listed.count("<tr>") == 3
+    assert "damaged" in listed
+    page("/loops/two", 500)
 
 
 # --------------------------------------------------------------------------------------------------------- differences

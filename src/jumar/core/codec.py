@@ -78,7 +78,7 @@ def decode(data: bytes, where: str, *, versioned: bool = True) -> Fields:
     """Read one JSON object. ``where`` is the file's path, for messages. Errors: :class:`StoreDamagedError`."""
     try:
         parsed: object = json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         detail = str(error) if data.strip() else "the file is empty"
         raise StoreDamagedError(f"{where}: not readable as JSON ({detail}); `jumar verify` lists what is damaged") from error
     if not isinstance(parsed, dict):

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, quote
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from jumar.app.decide import apply_selected, select_iteration, undo_apply
@@ -225,16 +225,21 @@ def _artifact(board: Dashboard) -> Callable[[Request], Any]:
 def _document(board: Dashboard, make: Callable[[Dashboard, Request], Mapping[str, Any]]) -> Callable[[Request], Any]:
     def made(request: Request) -> Response:
         try:
-            return JSONResponse(redacted_json(make(board, request), current().redact))
+            return _json(redacted_json(make(board, request), current().redact))
         except NotFoundError as error:
-            return JSONResponse({"error": str(error)}, 404)
+            return _json({"error": str(error)}, 404)
         except (JumarError, OSError) as error:
-            return JSONResponse({"error": current().redact(str(error))}, 500)
+            return _json({"error": current().redact(str(error))}, 500)
 
     async def answer(request: Request) -> Response:
         return await run_in_threadpool(made, request)
 
     return answer
+
+
+def _json(document: Mapping[str, Any], status: int = 200) -> Response:
+    """Return JSON in ASCII: names of undecodable bytes are lone surrogates, which no other encoding takes."""
+    return Response(json.dumps(document, allow_nan=False), status, media_type="application/json")
 
 
 # ------------------------------------------------------------------------------------------------------------- changes

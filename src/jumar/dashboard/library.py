@@ -17,7 +17,7 @@ from jumar.cases.report import ChainReport, load_run
 from jumar.cases.run_store import RunReader
 from jumar.core.lock import who_holds
 from jumar.core.redaction import current
-from jumar.core.text import plural
+from jumar.core.text import escape, plural
 from jumar.errors import JumarError, NotFoundError
 from jumar.judging.report.read import EvaluationReport, evaluations_in, load_evaluation
 from jumar.learning.report.view import LearningReport
@@ -247,7 +247,7 @@ class Library:
             names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
             if len(tables) < _MOST_TABLES:
                 found = (entry.path for entry in entries if entry.name.endswith(_TABLES) and entry.is_file(follow_symlinks=False))
-                tables += (os.path.relpath(path, self._top) for path in found)
+                tables += (os.path.relpath(path, self._top) for path in found if path.isprintable())  # it stands in an address
             if ".jumar" in names:
                 yield folder / ".jumar"
             if _FIRST_EVALUATION in names:
@@ -259,9 +259,9 @@ class Library:
 
 
 def _name(directory: Path, top: Path) -> str:
-    """Return a directory as one part of an address."""
-    path = os.path.relpath(directory, top).replace("/", "~")
-    return path.removesuffix("~.jumar")
+    """Return a directory as one part of an address, which no other directory has; what is no text in it is shown."""
+    path = os.path.relpath(directory, top).removesuffix("/.jumar")
+    return escape(path.replace("\\", r"\x5c").replace("~", r"\x7e")).replace("/", "~")
 
 
 def _store_of(run: Run) -> Path:
@@ -295,7 +295,7 @@ def _described(run: Run, store: Path) -> Run:
             last = datetime.fromtimestamp((run.directory / f"iteration_{numbers[-1]}").stat().st_mtime, UTC)
             return replace(run, state="finished", detail=plural(len(numbers), "evaluation"), updated_at=last.isoformat())
         summary = summarize(store)
-    except (JumarError, OSError) as error:
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with one run, the others are shown
         return replace(run, state="damaged", detail=current().redact(str(error)))
     if summary is None:
         return replace(run, state="damaged", detail="loop.json is missing")
