@@ -71,3 +71,13 @@ def test_the_life_of_a_pattern_is_what_the_iterations_decided(run: Path):
 @pytest.mark.parametrize("name", ["none", "..%2F..%2Fjudged.jsonl"])
 def test_an_unknown_pattern_says_so(run: Path, name: str):
     assert f"knows no pattern '{unquote(name)}'" in html.unescape(page(run, f"/learn/out/patterns/{name}", 404))
+
+
+def test_an_item_says_in_words_what_a_learned_set_found(run: Path):
+    report = load_evaluation(run / "out")
+    item = next(items_of(report))
+    shown = html.unescape(page(run, f"/learn/out/iterations/{report.number}/items/{item.id}"))
+    found = shown.partition("What made the cheap score")[2]
+    assert 'says "' in found
+    assert "phrase:" not in found
+    assert "what every item begins with" in found

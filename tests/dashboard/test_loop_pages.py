@@ -107,3 +107,27 @@ def test_nothing_is_chosen_before_a_person_chose():
     shown = page("/loops/t/decide")
     assert "As good as the runner-up; of equals the earlier one is selected" in plain(shown)
     assert '<option value="">choose one</option>' in shown
+
+
+def test_the_list_of_runs_is_as_they_are_when_it_is_asked_for_and_not_as_they_were_the_last_time():
+    at = [0.0]
+    library = Library([Path(".jumar")], Path(), clock=lambda: at[0])
+    app = create_app(library, Access(hosts=local_hosts(8400)))
+
+    def shown() -> str:
+        return plain(visit(app, "/", host="127.0.0.1:8400")[2])
+
+    record([0.5])
+    assert "tracked 1 50 at 1 50 not reported" in shown()
+    record([0.7], start=2)
+    record([0.3], loop="other")
+    at[0] += 60.0
+    assert "tracked 2 70 at 2 70" in shown()
+    assert "2 runs" in shown()
+
+
+def test_a_cost_of_which_a_part_is_estimated_is_said_to_be_about_that():
+    usage = """printf '{"token_cost_usd": 0.25}' > $JUMAR_USAGE_FILE"""
+    cost = ("--max-cost", 3, "--reserve-cost", 0.5, "--check", "false", "--keep-going")
+    call("run", "-n", 2, *cost, "--", "sh", "-c", f"""[ $JUMAR_ITERATION = 2 ] || {usage}; date +%N > text.md""")
+    assert "~$0.75" in plain(page("/"))

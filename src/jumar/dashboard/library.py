@@ -19,7 +19,7 @@ from jumar.core.lock import who_holds
 from jumar.core.redaction import current
 from jumar.core.text import escape, plural
 from jumar.errors import JumarError, NotFoundError
-from jumar.judging.report.read import EvaluationReport, evaluations_in, load_evaluation
+from jumar.judging.report.read import EvaluationReport, evaluations_in, gap_point, load_evaluation
 from jumar.learning.report.view import LearningReport
 from jumar.learning.run.read import read_report
 from jumar.learning.run.request import LOOP, REQUEST, ROOT
@@ -34,6 +34,7 @@ T = TypeVar("T")
 
 _FRESH_SECONDS: Final = 1.5
 _FIRST_SECONDS: Final = 0.5
+_SECOND_LOOK: Final = 0.25
 _KEPT: Final[Mapping[str, int]] = {"trail": 500}
 _KEPT_REPORTS: Final = 8
 _MOST_AUDITED: Final = 500
@@ -109,15 +110,19 @@ class Library:
         return self._tables
 
     def runs(self) -> tuple[Run, ...]:
-        """Return the runs, newest first, as they were a moment ago; at first those that could be read in half a second."""
+        """Return the runs, newest first, as they are now where a quarter of a second is enough to see it, else as they were.
+
+        At first those that could be read in half a second.
+        """
         with self._lock:
             due = self._looked is None or self._clock() - self._looked > _FRESH_SECONDS
-            if due and self._looking is None:
+            begun = due and self._looking is None
+            if begun:
                 self._looking = threading.Thread(target=self._look, daemon=True)
                 self._looking.start()
-            looking = None if self.complete else self._looking
+            looking = self._looking if begun or not self.complete else None
         if looking is not None:
-            looking.join(_FIRST_SECONDS)
+            looking.join(_SECOND_LOOK if self.complete else _FIRST_SECONDS)
         return self._listed
 
     def find(self, kind: Kind, key: str) -> Run:
@@ -293,7 +298,9 @@ def _described(run: Run, store: Path) -> Run:
         if run.kind == "evaluation":
             numbers = evaluations_in(run.directory)
             last = datetime.fromtimestamp((run.directory / f"iteration_{numbers[-1]}").stat().st_mtime, UTC)
-            return replace(run, state="finished", detail=plural(len(numbers), "evaluation"), updated_at=last.isoformat())
+            gap = gap_point(run.directory, numbers[-1]).abs_gap
+            detail = plural(len(numbers), "evaluation") + ("" if gap is None else f", gap {gap:.2f}")
+            return replace(run, state="finished", detail=detail, updated_at=last.isoformat())
         summary = summarize(store)
     except Exception as error:  # noqa: BLE001 - whatever is wrong with one run, the others are shown
         return replace(run, state="damaged", detail=current().redact(str(error)))

@@ -151,7 +151,7 @@ def runs(frame: PageFrame, every: Sequence[Run], asked: Asked, *, complete: bool
         "before": asked.address(page=asked.page - 1) if asked.page > 1 else "",
     }
     moving = not complete or any(run.state in {"running", "waiting"} for run in every)
-    return frame.page("runs.html.j2", page, live="runs" if moving else "")
+    return frame.page("runs.html.j2", page, live="runs" if moving else "quiet runs")
 
 
 def _run_row(run: Run) -> dict[str, Any]:
@@ -165,6 +165,7 @@ def _run_row(run: Run) -> dict[str, Any]:
         "detail": run.detail,
         "updated": (run.updated_at or "")[:16].replace("T", " "),
         "best": UNKNOWN,
+        "at": "",
         "last": UNKNOWN,
         "cost": UNKNOWN,
         "iterations": "",
@@ -175,8 +176,11 @@ def _run_row(run: Run) -> dict[str, Any]:
     spend = summary.spend
     last = next((score for score in reversed(summary.scores) if score is not None), None)
     money = dollars(spend.cost_usd, places=2) if spend.cost_usd is not None else "not reported"
+    if spend.cost_usd is None and spend.charged_cost_usd:
+        money = f"~{dollars(spend.charged_cost_usd, places=2)}"
     return row | {
-        "best": UNKNOWN if summary.best_score is None else f"{points(summary.best_score)} (it {summary.best_iteration})",
+        "best": UNKNOWN if summary.best_score is None else points(summary.best_score),
+        "at": "" if summary.best_iteration is None else f"at {summary.best_iteration or 'start'}",
         "last": UNKNOWN if last is None else points(last),
         "cost": money,
         "iterations": f"{summary.iterations:,}",

@@ -13,10 +13,17 @@
   });
   if (!live) return;
 
+  // What finds an element again in a page that was made anew: its id, or where it leads.
+  const place = (element) => {
+    if (!element || !content.contains(element)) return "";
+    const address = element.getAttribute("href");
+    return element.id ? `#${CSS.escape(element.id)}` : address ? `a[href="${CSS.escape(address)}"]` : "";
+  };
+
   const kept = () => ({
     open: new Set([...content.querySelectorAll("details")].map((each, place) => (each.open ? place : -1))),
     marked: new Set([...content.querySelectorAll("input:checked")].map((each) => each.value)),
-    focused: document.activeElement && document.activeElement.id,
+    focused: place(document.activeElement),
   });
 
   async function reload() {
@@ -29,11 +36,12 @@
     content.replaceChildren(...fresh.childNodes);
     content.querySelectorAll("details").forEach((each, place) => { each.open = before.open.has(place); });
     content.querySelectorAll("input[type=checkbox]").forEach((each) => { each.checked = before.marked.has(each.value); });
-    if (before.focused) document.getElementById(before.focused)?.focus();
+    if (before.focused) content.querySelector(before.focused)?.focus({ preventScroll: true });
   }
 
-  if (live === "runs") {
-    const again = () => setTimeout(() => { reload().catch(() => {}).finally(again); }, 1500);
+  if (live.endsWith("runs")) {
+    const seconds = live === "runs" ? 1.5 : 6;
+    const again = () => setTimeout(() => { (document.hidden ? Promise.resolve() : reload()).catch(() => {}).finally(again); }, seconds * 1000);
     again();
     return;
   }

@@ -22,17 +22,20 @@ from jumar.core.rendering.plot import (
     scatter_of,
 )
 from jumar.core.text import number, plural, signed
+from jumar.judging.cheap.scoring import BASE, CURVE
 from jumar.judging.models import CheapModeResult, ExpensiveModeResult, Unscored
 from jumar.judging.report.text import VERDICT_SENTENCES, check_rows, noise_sentence, statistic_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from jumar.judging.models import Contribution
     from jumar.judging.report.read import EvaluationReport, GapPoint, ItemScores, ItemVerdicts
 
 _PACKAGE: Final = "jumar.judging.report"
 _MOST_ROWS: Final = 300
 _MOST_TEXT: Final = 200_000
+_ALWAYS: Final = {BASE: "what every item begins with", CURVE: "calibration to the judge's scale"}
 _SMALL: Final = 0.005  # points: no score that is shown would change by it
 
 
@@ -183,15 +186,35 @@ def _judge(result: ExpensiveModeResult | Unscored | None) -> dict[str, Any] | No
     }
 
 
+def _words(result: CheapModeResult, given: Sequence[Contribution]) -> dict[str, str]:
+    """Return what the patterns of a set look for, in words: its reasons are these, with the points of each in the same order."""
+    found: dict[str, str] = {}
+    for one, reason in zip((one for one in given if one.name not in _ALWAYS), result.reasons, strict=False):
+        points, _, said = reason.partition(" ")
+        if points != f"{one.points:+.2f}":
+            break
+        found[one.name] = said
+    return found
+
+
+def _told(name: str, words: Mapping[str, str]) -> str:
+    return _ALWAYS.get(name) or words.get(name) or name.replace("_", " ")
+
+
+def _share(one: Contribution) -> str:
+    return "" if one.name in _ALWAYS else f"{one.share:.0%}"
+
+
 def _cheap(result: CheapModeResult | Unscored | None) -> dict[str, Any] | None:
     if result is None:
         return None
     if isinstance(result, Unscored):
         return {"unscored": f"{result.kind.replace('_', ' ')}: {result.message}"}
     given = sorted((one for one in result.contributions if abs(one.points) >= _SMALL), key=lambda one: -abs(one.points))
+    words = _words(result, given)
     return {
         "unscored": "",
-        "contributions": [(one.name, _minus(signed(one.points)), f"{one.share:.0%}") for one in given[:100]],
+        "contributions": [(_told(one.name, words), _minus(signed(one.points)), _share(one)) for one in given[:100]],
         "more": len(result.contributions) - len(given[:100]),
         "sub_scores": [(name.replace("_", " "), number(value)) for name, value in result.sub_scores.items()],
         "missed": result.patterns_missed,

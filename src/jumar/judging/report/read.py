@@ -112,7 +112,7 @@ def load_evaluation(output: Path, number: int | None = None) -> EvaluationReport
         expensive=_figures(documents["expensive"]),
         cheap=_figures(documents["cheap"]),
         gap=_document(folder / "gap_analysis.json"),
-        course=tuple(_point(output, each) for each in numbers),
+        course=tuple(gap_point(output, each) for each in numbers),
     )
 
 
@@ -162,7 +162,8 @@ def _figures(document: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     return {name: value for name, value in document.items() if name not in {"individual_scores", "unscored_items"}}
 
 
-def _point(output: Path, number: int) -> GapPoint:
+def gap_point(output: Path, number: int) -> GapPoint:
+    """Return what one evaluation of ``output`` came to. Errors: :class:`StoreDamagedError`."""
     document = _document(output / f"iteration_{number}" / "gap_analysis.json") or {}
     tracking: Mapping[str, Any] = document.get("tracking") or {}
     return GapPoint(number=number, abs_gap=document.get("abs_gap_mean"), spearman=tracking.get("spearman"))

@@ -16,6 +16,7 @@ from jumar.loop.events.log import EventTail
 from jumar.loop.ranking.choose import leader
 from jumar.loop.ranking.noise import Finals, finals
 from jumar.loop.report.read import is_run
+from jumar.loop.report.spending import spend_of_records
 from jumar.loop.report.status import LIVE, Chosen, LoopStatus, Running, Timeline, elapsed
 from jumar.loop.store.creation import is_foreign
 from jumar.loop.store.in_force import RunningTotals, config_now, criteria_of, current, evidence_of, standing
@@ -335,7 +336,9 @@ def summarize(directory: Path) -> LoopSummary | None:
             created_at=store.created_at,
             updated_at=max([store.created_at, *(decision.at for decision in store.decisions()), *last]),
             scores=tuple(valid_score(view) for view in views),
-            spend=RunningTotals(store, Budget.from_recorded(run.get("budget") or {})).spend(),
+            spend=RunningTotals(store, Budget.from_recorded(run.get("budget") or {})).spend()
+            if store.attempts()
+            else spend_of_records(tuple(store.record(view.number) for view in views)),
         )
     except NotFoundError:
         return None
