@@ -205,7 +205,7 @@ def noise_ceiling(scored: Sequence[ProofItem], again: Sequence[ProofItem], spear
     if len(repeats) < FEWEST_AGAIN or len(scored) < 2:
         return None
     once = float(np.mean([np.var(readings, ddof=1) for readings in repeats]))
-    error = once * float(np.mean([1 / max(1, len(one.readings)) for one in scored]))
+    error = once * float(np.mean([_left_of_noise(len(one.readings)) for one in scored]))
     spread = float(np.var([one.score for one in scored], ddof=1))
     if spread <= error:
         return None
@@ -213,6 +213,15 @@ def noise_ceiling(scored: Sequence[ProofItem], again: Sequence[ProofItem], spear
     best = float(np.sqrt(reliability))
     attained = None if spearman is None else min(1.0, max(0.0, spearman / best))
     return NoiseCeiling(reliability=reliability, spearman=best, mae=float(np.sqrt(error * 2 / np.pi)), attained=attained)
+
+
+_MEDIANS: Final = (1.0, 1.0, 0.5, 0.4487, 0.2982, 0.2868, 0.2147, 0.2104, 0.1682, 0.1661)
+"""The variance of the median of 0 to 9 normal readings, as a share of that of one."""
+
+
+def _left_of_noise(readings: int) -> float:
+    """Return the share of one reading's variance that is left in the score, which is the median of so many."""
+    return _MEDIANS[readings] if readings < len(_MEDIANS) else float(np.pi) / 2 / readings
 
 
 class _Inside:
