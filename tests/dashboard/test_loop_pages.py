@@ -65,7 +65,10 @@ def test_a_loop_that_was_cut_off_says_a_command_that_resumes_it():
         if '"end"' in end.read_text():
             end.unlink()
     assert f"Type jumar run --id {key} in {Path.cwd()}, and it goes on" in plain(page(f"/loops/{key}"))
+    assert "is the best so far" in plain(page(f"/loops/{key}"))
+    assert "Latest quality" in plain(page(f"/loops/{key}"))
     assert call("run", "--id", key).code == 10
+    assert "is the best so far" not in plain(page(f"/loops/{key}"))
 
 
 def test_a_run_has_the_time_and_cost_of_each_iteration_and_says_what_nobody_reported():
@@ -131,3 +134,25 @@ def test_a_cost_of_which_a_part_is_estimated_is_said_to_be_about_that():
     cost = ("--max-cost", 3, "--reserve-cost", 0.5, "--check", "false", "--keep-going")
     call("run", "-n", 2, *cost, "--", "sh", "-c", f"""[ $JUMAR_ITERATION = 2 ] || {usage}; date +%N > text.md""")
     assert "~$0.75" in plain(page("/"))
+
+
+def test_a_run_leads_to_what_the_selected_one_changed_and_to_another_choice():
+    record([0.5, 0.9])
+    shown = page("/loops/t")
+    assert '<a href="/loops/t/iterations/2?against=start">What it changed</a>' in shown
+    assert '<a href="/loops/t/iterations/../decide">Choose another, apply, undo</a>' in shown
+    call("report", "t", "-o", "page.html", check=0)
+    assert "What it changed</a>" not in Path("page.html").read_text(), "a file alone has no other pages"
+
+
+def test_a_run_whose_checks_count_tests_says_from_how_many_to_how_many():
+    cases = """<testcase name="a"/><testcase name="b">%s</testcase>"""
+    suite = f"""printf '<testsuite>{cases}</testsuite>' "$(test -f done || echo '<failure/>')" > r.xml"""
+    toml = """[loop]\nid = "t"\n[generator]\ncommand = "touch done"\n[[checks]]\nname = "tests"\njunit = "r.xml"\n"""
+    Path("check.sh").write_text(f"{suite}\ntest -f done\n")
+    Path("jumar.toml").write_text(toml + 'command = "sh check.sh"\n')
+    call("run", "-n", 3, check=0)
+    shown = plain(page("/loops/t"))
+    assert "from 50%; 1/2 → 2/2 tests; verified" in shown
+    assert "Iterations 1 of 3" in shown
+    assert "tests 2 of 2 tests pass +1" in shown

@@ -185,7 +185,11 @@ class Library:
     def stamp(self, run: Run) -> tuple[int, ...]:
         """Return what changes when a run does."""
         store = _store_of(run)
-        return (*_stamp(store), 0 if run.kind != "loop" or who_holds(LoopPaths(store).lock) is None else 1)
+        return (
+            *_stamp(store),
+            _modified(store / "events.jsonl"),
+            0 if run.kind != "loop" or who_holds(LoopPaths(store).lock) is None else 1,
+        )
 
     def _cached(self, kind: str, directory: Path, read: Callable[[], T]) -> T:
         stamp = _stamp(loops_directory(directory / ROOT) / LOOP if kind == "learn" else directory)

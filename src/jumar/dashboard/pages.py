@@ -23,7 +23,7 @@ from jumar.learning.report.render import render_json as learning_json
 from jumar.loop.ranking.repairs import repairs
 from jumar.loop.report.diff import diff_snapshots
 from jumar.loop.report.export import render_json
-from jumar.loop.report.observer import end_of, log_files, loop_state
+from jumar.loop.report.observer import LoopObserver, end_of, log_files, loop_state
 from jumar.loop.report.page import render_html as loop_page
 from jumar.loop.report.rows import VERIFIED, change, tests_of
 from jumar.model.ordering import valid_score
@@ -41,6 +41,12 @@ if TYPE_CHECKING:
 _PACKAGE: Final = "jumar.dashboard"
 _ROWS: Final = 100
 _LOG_END: Final = 64 << 10
+_STEPS: Final = {
+    "generate": "the generator makes iteration",
+    "verify": "checks run on iteration",
+    "score": "scorers run on iteration",
+    "wait": "it waits",
+}
 _SORTS: Final = ("updated", "name", "best", "cost")
 
 
@@ -221,7 +227,11 @@ def loop(frame: PageFrame, run: Run, store: LoopStore, report: LoopReport) -> st
 def _notice(store: LoopStore) -> str:
     state = loop_state(store)
     if state.name == "running":
-        return f"Now {state.text}. This page follows it."
+        now = LoopObserver(store.paths.directory).look().running
+        steps = ", ".join(
+            _STEPS.get(step.phase, step.phase) + ("" if step.iteration is None else f" {step.iteration}") for step, _ in now
+        )
+        return f"Now {state.text}{': ' if steps else ''}{steps}. This page follows it."
     if state.name == "interrupted":
         return f"Interrupted: nothing runs it any more. Type {_resume(store)}, and it goes on where it stopped."
     return ""

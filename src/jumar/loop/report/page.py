@@ -30,7 +30,7 @@ from jumar.loop.report.diff import artifact_lines, artifacts_sentence
 from jumar.loop.report.ending import given_by
 from jumar.loop.report.judged import DECIDED_COLUMNS, LEARNED_COLUMNS, decided_notes, decided_rows, learned_rows, take_over
 from jumar.loop.report.plot import MOST_MARKS, sparklines, trajectory_plot
-from jumar.loop.report.read import LoopReport, setting
+from jumar.loop.report.read import LoopReport, is_run, setting
 from jumar.loop.report.reasons import (
     COMPARED_COLUMNS,
     FINALIST_COLUMNS,
@@ -48,10 +48,11 @@ from jumar.loop.report.reasons import (
     score_text,
     stopped_text,
 )
-from jumar.loop.report.rows import VERIFIED, change, changes, started_from, trajectory_rows
+from jumar.loop.report.rows import VERIFIED, change, changes, started_from, tests_of, trajectory_rows
 from jumar.loop.report.spending import TOOK_COLUMNS, passes_text, spent_money, spent_tokens, took_rows, took_sentences
 from jumar.loop.store.in_force import TrailEntry
 from jumar.model import CheckResult, IterationRecord
+from jumar.model.budget.pricing import DEFAULT_MAX_ITERATIONS
 
 MOST_BARS: Final = 200
 _BAR_WIDTH: Final = 36
@@ -91,7 +92,8 @@ def render_html(report: LoopReport, layout: Layout = DOCUMENT, changes: Sequence
     page = _page(report) | {
         "reason": given_by(report),
         "decisions": [_decision(entry) | {"at": moment(entry.decision.at), "kind": kind_words(entry)} for entry in report.trail],
-        "lead": "Nothing is selected." if report.chosen is None else f"{_which(report.chosen)} is selected.",
+        "number": report.chosen,
+        "lead": _lead(report),
         "objective": cut(str(setting(report.config, "loop", "objective") or "").strip(), 600),
         "stopped": "" if report.stop is None else report.stop.detail.rstrip("."),
         "facts": _facts(report),
@@ -258,30 +260,57 @@ def _bars_shown(report: LoopReport) -> list[IterationRecord]:
 # ---------------------------------------------------------------------------------------------------------------- the page
 
 
+def _goes_on(report: LoopReport) -> bool:
+    """Whether it has not ended: it runs, or was cut off."""
+    return report.stop is None and is_run(report.config)
+
+
+def _lead(report: LoopReport) -> str:
+    if report.chosen is None:
+        return "Nothing is selected."
+    return f"{_which(report.chosen)} is {'the best so far' if _goes_on(report) and report.override is None else 'selected'}."
+
+
 def _facts(report: LoopReport) -> list[tuple[str, str, str]]:
     """Return the figures at the top: name, value, and what stands small below it."""
     chosen, final, selection = report.chosen_record, report.final, report.selection
     start = report.start
     begun = "" if start is None or start.quality_score is None or start is chosen else f"from {percent(start.quality_score)}"
-    notes = [] if chosen is None else [begun, VERIFIED[chosen.verification_status], mean_text(report, chosen.iteration_number)]
-    facts = [("Selected quality", percent(report.chosen_quality), "; ".join(filter(None, notes)))]
+    notes = [] if chosen is None else [begun, *_verified(report, chosen), mean_text(report, chosen.iteration_number)]
+    first, last = ("Best quality so far", "Latest quality") if _goes_on(report) else ("Selected quality", "Final quality")
+    facts = [(first, percent(report.chosen_quality), "; ".join(filter(None, notes)))]
     if final is not None and chosen is not None:
-        facts.append(("Final quality", percent(report.final_quality), _final_note(report, chosen, final)))
+        facts.append((last, percent(report.final_quality), _final_note(report, chosen, final)))
     second, margin = (None, None) if selection is None else (selection.runner_up, selection.margin)
     if selection is not None and second is not None and margin is not None and selection.selected_iteration == report.chosen:
         noise = ", within the noise" if report.is_noise(second) else ""
         shown = points(margin, sign=True).replace("-", "−")
         facts.append(("Margin", shown, f"over iteration {iteration_label(second)}{noise}"))
-    money, _, rest = spent_money(report.spend, report.budget, places=4).partition(" ")
+    money, _, rest = spent_money(report.spend, report.budget).partition(" ")
     known = money != "cost"
     cost = ", ".join(filter(None, (rest, _tokens(report)))) if known else "not reported"
     runs = "" if report.spend.iterations == report.passes else passes_text(report.passes, report.spend.iterations)
     return [
         *facts,
-        ("Iterations", f"{report.passes:,}", _stopped(report)),
+        ("Iterations", _passes(report), _stopped(report)),
         ("Cost", money if known else UNKNOWN, cost),
         ("Time", duration(report.spend.seconds), runs),
     ]
+
+
+def _verified(report: LoopReport, chosen: IterationRecord) -> list[str]:
+    """Return from how many tests to how many, where checks count them, and what became of the checks."""
+    start = report.start
+    before, after = "" if start is None or start is chosen else tests_of(start), tests_of(chosen)
+    tests = f"{before} → {after} tests" if before and after else f"{after} tests" if after else ""
+    return [tests, VERIFIED[chosen.verification_status]]
+
+
+def _passes(report: LoopReport) -> str:
+    """Return how many iterations were done, and of how many."""
+    limits = (setting(report.config, table, "max_iterations") for table in ("loop", "stop"))
+    limit = next((limit for limit in limits if isinstance(limit, int)), DEFAULT_MAX_ITERATIONS)
+    return f"{report.passes:,} of {limit:,}" if is_run(report.config) and report.passes <= limit else f"{report.passes:,}"
 
 
 def _final_note(report: LoopReport, chosen: IterationRecord, final: IterationRecord) -> str:
