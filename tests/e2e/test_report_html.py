@@ -40,7 +40,9 @@ def test_the_page_opens_from_a_file_and_fetches_nothing(browser: Any):
     assert opened.page.title() == "readme-polish · Output Selection Report"
     assert opened.run("getComputedStyle(document.body).fontVariantNumeric") == "tabular-nums", "the style sheet's hash is wrong"
     assert opened.page.locator("tr.chosen th").inner_text() == "4"
-    assert opened.page.locator("svg.wide .mark.chosen title").text_content() == "iteration 4: 85.3%, verified, selected"
+    assert (
+        opened.page.locator("svg.wide .mark.chosen title").text_content() == "iteration 4: 85.3%, verified, 31s, $0.06, selected"
+    )
 
 
 @pytest.mark.parametrize("name", [*ATTACKS, *HOSTILE])

@@ -172,7 +172,7 @@ def _cost(value: float | None) -> str:
 
 def _row(each: Climb) -> dict[str, Any]:
     start, rises = each.report.start, each.rises()
-    best = f"{percent(rises[-1].best)} (it {rises[-1].iteration})" if rises else UNKNOWN
+    best = f"{percent(rises[-1].best)} at {rises[-1].iteration or 'start'}" if rises else UNKNOWN
     return {
         "index": each.place,
         "letter": each.letter,

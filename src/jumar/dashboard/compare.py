@@ -10,8 +10,9 @@ from jumar.core.text import natural, percent, points
 from jumar.dashboard.climbs import MOST_LOOPS, OVERS, Climb, Over, climb, climbs_page
 from jumar.dashboard.diffs import shown_diff
 from jumar.errors import JumarError, NotFoundError, UsageError
+from jumar.loop.ranking.repairs import repairs
 from jumar.loop.report.diff import compare, side_of
-from jumar.loop.report.rows import VERIFIED, checks_cell
+from jumar.loop.report.rows import VERIFIED, checks_cell, tests_of
 
 if TYPE_CHECKING:
     from starlette.datastructures import QueryParams
@@ -120,13 +121,14 @@ def _chosen(library: Library, key: str, number: str, *, is_start: bool = False) 
 def _sides(one: Chosen, other: Chosen) -> dict[str, Any]:
     diff = compare("", one[3], other[3])
     records = one[2], other[2]
-    checks = [{check.name: _verdict(check) for check in record.checks} for record in records]
+    checks = [{check.name: check for check in record.checks} for record in records]
     names = dict.fromkeys([*checks[0], *checks[1]])
     return {
         "sides": [_side(run, record) for run, _, record, _ in (one, other)],
         "facts": _facts(*records),
         "dimensions": [(name, _shown(a), _shown(b), _more(a, b)) for name, (a, b) in diff.dimensions.items()],
-        "checks": [(name, checks[0].get(name), checks[1].get(name)) for name in names],
+        "checks": [(name, *_beside(checks[0].get(name), checks[1].get(name))) for name in names],
+        "repaired": [(verb, str(tests)) for verb, tests in repairs(records[1], records[0]).parts],
         "delta": "" if diff.score_delta is None else f"{_signed(points(diff.score_delta, sign=True))} points",
         "diff": shown_diff(diff),
     }
@@ -155,7 +157,7 @@ def _facts(one: IterationRecord, other: IterationRecord) -> list[tuple[str, str,
     return [
         ("Score", told[0], told[1], _signed(score)),
         ("Verified", VERIFIED[one.verification_status], VERIFIED[other.verification_status], ""),
-        ("Checks passed", checks_cell(one), checks_cell(other), ""),
+        ("Tests that pass" if tests_of(one) or tests_of(other) else "Checks that pass", checks_cell(one), checks_cell(other), ""),
         ("Cost of the generator", paid[0], paid[1], _signed(cost)),
         ("Time", duration(seconds[0]), duration(seconds[1]), time),
     ]
@@ -165,11 +167,26 @@ def _time_more(seconds: float) -> str:
     return f"{'−' if seconds < 0 else '+'}{duration(abs(seconds))}"
 
 
-def _verdict(check: CheckResult) -> tuple[str, str]:
+Cell = tuple[str, str] | None
+
+
+def _beside(one: CheckResult | None, other: CheckResult | None) -> tuple[Cell, Cell, str]:
+    """Return how a check went on both sides, and how many more of its tests pass on the second."""
+    counts = [None if check is None or check.broken is not None else check.tests for check in (one, other)]
+    more = "" if counts[0] is None or counts[1] is None else _signed(f"{counts[1].passed - counts[0].passed:+,}")
+    return _verdict(one), _verdict(other), more
+
+
+def _verdict(check: CheckResult | None) -> Cell:
     """Return how a check went, and the class that shows it."""
+    if check is None:
+        return None
     if check.broken is not None:
         return "could not run", "bad"
-    return ("✓ passed", "good") if check.passed else ("✗ failed", "bad")
+    sign, kind = ("✓", "good") if check.passed else ("✗", "bad")
+    if check.tests is not None:
+        return f"{sign} {check.tests.passed:,} of {check.tests.total:,} tests", kind
+    return f"{sign} {'passed' if check.passed else 'failed'}", kind
 
 
 def _shown(value: float | None) -> str:
