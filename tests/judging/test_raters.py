@@ -126,6 +126,14 @@ def test_groups_and_texts_are_taken_from_whichever_file_has_them(tmp_path: Path)
     assert [each["text"] for each in one["worst"]] == [each["text"] for each in other["worst"]]
 
 
+def test_a_group_that_no_record_has_is_refused_unless_nobody_named_it(tmp_path: Path):
+    files = [rows(str(tmp_path / name), a=1, b=2, c=4) for name in ("one.jsonl", "other.jsonl")]
+    assert 3 == agreement(*files)["groups"]
+    assert "--group documnt: no record that has a score has this key" in unwrapped(
+        call("agree", *files, "--group", "documnt", check=2).err
+    )
+
+
 def test_a_null_in_a_list_is_a_rating_that_was_not_given(tmp_path: Path):
     path = tmp_path / "observers.jsonl"
     units = [[None if math.isnan(score) else score for score in unit] for unit in OBSERVERS.T.tolist()]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 DEFAULT_KEY: Final = "gestalt"
+DEFAULT_GROUP: Final = "group"
 RECORDED_KEY: Final = "judge_scores"
 """The key of recorded verdicts, which is looked at where no record has the default one."""
 _SHOWN: Final = 5
@@ -62,14 +63,15 @@ class Rater:
 
 
 def read_raters(
-    files: Sequence[Path], *, keys: Sequence[str] = (), group: str = "group", scales: Sequence[tuple[float, float]] = ()
+    files: Sequence[Path], *, keys: Sequence[str] = (), group: str = DEFAULT_GROUP, scales: Sequence[tuple[float, float]] = ()
 ) -> list[Rater]:
     """Return the raters of ``files``; each needs two items at least that another one has too.
 
     ``keys`` name the score in a record (a JMESPath expression: ``dimensions.fluency``), one for all files or one a file; by
     default ``gestalt``, or ``judge_scores`` in a file that has none. ``scales`` map each file's scores linearly onto 1 to 5.
     Records without a score are passed over. Errors: :class:`jumar.errors.ItemError` that names file and line, or says that two
-    raters share no item or use different scales; :class:`jumar.errors.ConfigError` for scales that do not fit the files.
+    raters share no item or use different scales; :class:`jumar.errors.ConfigError` for scales that do not fit the files, and for
+    a ``group`` that no record has.
     """
     for option, given, enough in (("--scale", scales, {0, len(files)}), ("--key", keys, {0, 1, len(files)})):
         if len(given) not in enough:
@@ -78,6 +80,8 @@ def read_raters(
     named_keys: list[str | None] = [*keys] * (1 if len(keys) > 1 else len(files)) or [None] * len(files)
     names = _names(files, named_keys)
     columns = [_read(path, key, group) for path, key in zip(files, named_keys, strict=True)]
+    if group != DEFAULT_GROUP and not any(rating.group for ratings in columns for rating in ratings.values()):
+        raise ConfigError(f"--group {escape(group)}: no record that has a score has this key; check its spelling")
     mapped = list(scales) or [None] * len(files)
     if len(files) == 1:
         return _places(columns[0], named(files[0]), mapped[0])
