@@ -198,7 +198,7 @@ class JudgeRun:
             if self._last is not None and self._last.kind == "out_of_range":
                 way_out = "Give the judge's own scale with --judge-scale LO,HI (judge_scale in [evaluator]), or mend the judge"
             elif self._last is not None and self._last.kind == "missing":
-                way_out = "Name a file that has these items, or permit it with --max-unscored 1.0"
+                way_out = "Name a file that has these items (`jumar evaluate` permits it with --max-unscored 1.0)"
             of = self._total if self._total is not None and self._ended else asked
             raise EvaluationUnreliableError(
                 f"{tally.failures:,} of {of:,} items could not be judged ({kinds}), {why}. The last failure: "
