@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from commands import call, unwrapped
 from learn_items import judged_items, write_items
-from pydantic import ValidationError
 
-from jumar.judging.patterns.models import PatternSet
+from jumar.errors import PatternLoadError
+from jumar.judging.patterns.storage import load_pattern_set
 
 
 def test_a_set_that_was_added_up_is_not_robust_whatever_it_began_with(tmp_path: Path) -> None:
@@ -29,6 +29,21 @@ def test_a_set_that_was_added_up_is_not_robust_whatever_it_began_with(tmp_path: 
 
 
 @pytest.mark.parametrize("said", ["false", 0, "no", None, []])
-def test_a_set_that_cannot_say_whether_it_is_robust_is_refused(said: object) -> None:
-    with pytest.raises(ValidationError, match="robust: should be true or false"):
-        PatternSet.model_validate({"version": "2.0", "patterns": [], "robust": said})
+def test_a_set_that_cannot_say_whether_it_is_robust_is_refused(tmp_path: Path, said: object) -> None:
+    path = tmp_path / "set.json"
+    path.write_text(json.dumps({"version": "2.0", "patterns": [], "robust": said}))
+    with pytest.raises(PatternLoadError, match=r"set\.json: robust: should be true or false, or left out"):
+        load_pattern_set(path)
+
+
+def test_a_set_with_a_misspelt_robust_is_warned_of(tmp_path: Path) -> None:
+    path = tmp_path / "set.json"
+    path.write_text('{"version": "2.0", "patterns": [], "robst": false}')
+    assert "the file has 'robst', which nothing reads; did you mean 'robust'?" in call("patterns", "check", path, check=0).err
+
+
+def test_a_type_that_is_no_text_is_refused_as_any_other(tmp_path: Path) -> None:
+    path = tmp_path / "set.json"
+    path.write_text('{"version": "2.0", "patterns": [{"id": "a", "type": {}}]}')
+    with pytest.raises(PatternLoadError, match=r"pattern 1 \(a\)"):
+        load_pattern_set(path)

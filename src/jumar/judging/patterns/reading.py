@@ -98,7 +98,7 @@ def _as_document(data: Any, where: str) -> dict[str, Any]:
     if "patterns" not in document and any(name in document for name in (*_LISTS, "valid_tech_paths", "gestalt_heuristics")):
         return _from_lists(document, where)
     for pattern in cast("list[Any]", document["patterns"]) if isinstance(document.get("patterns"), list) else ():
-        if isinstance(pattern, dict) and cast("dict[str, Any]", pattern).get("type") in {"good_pattern", "bad_pattern"}:
+        if isinstance(pattern, dict) and cast("dict[str, Any]", pattern).get("type") in ("good_pattern", "bad_pattern"):
             raise _is_old(where)
     for name in ("version", "patterns"):
         if name not in document:
@@ -199,6 +199,8 @@ def _from_indicator(one: Any, kind: str, name: str, dated: Any, place: str) -> d
 def _refusal(error: ValidationError, document: Mapping[str, Any], where: str, text: str | None) -> str:
     first = error.errors(include_url=False)[0]
     place, location = where, first["loc"]
+    if not location:  # it is of the whole, and says what
+        return f"{place}: {escape(first['msg'].removeprefix('Value error, '))}"
     if location[0] == "patterns" and len(location) > 1 and isinstance(location[1], int):
         number = location[1]
         pattern: Any = document["patterns"][number]
@@ -280,9 +282,10 @@ def near_misses(patterns: PatternSet) -> list[str]:
 
 
 def _of(model: BaseModel, what: str) -> list[str]:
-    known = list(type(model).model_fields)
+    known = [*type(model).model_fields, *(["robust"] if isinstance(model, PatternSet) else [])]
     return [
         f"{what} has '{escape(name)}', which nothing reads; did you mean '{near}'?"
         for name in model.model_extra or {}
+        if name not in known
         for near in get_close_matches(name.lower(), known, 1, _NEAR)
     ]
