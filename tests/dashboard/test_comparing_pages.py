@@ -154,6 +154,26 @@ def test_a_link_in_the_place_of_a_snapshots_file_is_not_followed():
     page("/loops/one/iterations/2/files/text.md", 404)
 
 
+def test_a_link_in_the_place_of_a_folder_of_a_snapshot_or_of_logs_is_not_followed():
+    Path("outside").mkdir()
+    for name in ("inner.md", "prompt.md", "generator.log"):
+        Path("outside", name).write_text("of somebody else")
+    Path("tree").mkdir()
+    record([{"score": score, "file": "tree/inner.md"} for score in (0.5, 0.9)], loop="deep")
+    place = Path(".jumar/loops/deep/iterations/iteration-002")
+    page("/loops/deep/iterations/2/files/tree/inner.md")
+    (place / "artifacts").chmod(0o755)
+    (place / "artifacts/tree").chmod(0o755)
+    shutil.rmtree(place / "artifacts/tree")
+    (place / "artifacts/tree").symlink_to(Path("outside").absolute())
+    shutil.rmtree(place / "logs", ignore_errors=True)
+    (place / "logs").symlink_to(Path("outside").absolute())
+    page("/loops/deep/iterations/2/files/tree/inner.md", 404)
+    shown = page("/loops/deep/iterations/2?against=1")
+    assert "the stored file cannot be read" in shown
+    assert "of somebody else" not in shown
+
+
 def test_every_decision_is_listed_with_who_and_why():
     call("select", "one", "--use", 1, "--reason", f"because {HOSTILE}", check=0)
     shown = page("/audit")

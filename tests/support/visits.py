@@ -23,6 +23,7 @@ def visit(app: ASGIApp, address: str, *, method: str = "GET", **headers: str) ->
     path, _, query = address.partition("?")
     scope: dict[str, Any] = {
         "type": "http",
+        "asgi": {"spec_version": "2.4"},  # who goes away is told by send, and nobody waits for receive
         "method": method,
         "path": unquote(path),
         "query_string": query.encode(),

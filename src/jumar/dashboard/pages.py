@@ -11,6 +11,7 @@ from urllib.parse import quote, urlencode
 
 from jumar.cases.report.render import render_html as cases_page
 from jumar.cases.report.render import to_json as cases_to_json
+from jumar.core.files import is_directory
 from jumar.core.rendering.figures import UNKNOWN, dollars, duration, iteration_label
 from jumar.core.rendering.html import Layout, block, render_page
 from jumar.core.rendering.plot import linear, lines_of
@@ -331,9 +332,10 @@ def _logs(store: LoopStore, record: IterationRecord) -> list[tuple[str, str]]:
     number = record.iteration_number
     names = {"generator.log": "Log of the generator"}
     names |= {log_name("check", check.name): f"Output of check {check.name}" for check in record.checks}
+    place = store.paths.iteration(number) / "logs"
     found = [(path.name, end_of(path, _LOG_END)) for path in log_files(store, store.attempts(), number)]
     found.sort(key=lambda one: one[0] != "generator.log")
-    prompt = end_of(store.paths.iteration(number) / "logs" / "prompt.md", _LOG_END)
+    prompt = end_of(place / "prompt.md", _LOG_END) if is_directory(place) else ""
     shown = [("Prompt that the generator got", prompt), *((names.get(name, name), text) for name, text in found)]
     return [one for one in shown if one[1]]
 

@@ -14,7 +14,9 @@ from jumar.core.record import Record
 from jumar.core.redaction import current
 from jumar.core.rendering.figures import UNKNOWN, size
 from jumar.core.text import escape, escape_block, plural, points
+from jumar.errors import UsageError
 from jumar.loop.report.read import LoopReport
+from jumar.loop.snapshots.tree import Tree
 from jumar.loop.store.layout import iteration_name
 from jumar.model import ArtifactDetail, IterationRecord
 
@@ -200,7 +202,7 @@ class _Texts:
             raise _UnshownError("the snapshot was removed by a cleanup")
         if detail.size > self._limits.file_bytes:
             raise _UnshownError(f"too large to show ({size(detail.size)})")
-        data = _read_regular(root / path, self._limits.file_bytes)
+        data = _read_regular(root, path, self._limits.file_bytes)
         if data is None:
             raise _UnshownError("the stored file cannot be read; `jumar verify` says more")
         if b"\0" in data[:_BINARY_PROBE]:
@@ -211,11 +213,12 @@ class _Texts:
             raise _UnshownError(f"not UTF-8 ({size(len(data))})") from None
 
 
-def _read_regular(path: Path, most: int) -> bytes | None:
+def _read_regular(root: Path, path: str, most: int) -> bytes | None:
     """Read a stored file without following a link or waiting for a FIFO that should not be there."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
+        with Tree(root) as tree:
+            fd = tree.open(path)
+    except (UsageError, OSError):
         return None
     with os.fdopen(fd, "rb") as file:
         if not stat.S_ISREG(os.fstat(fd).st_mode):

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from jumar.core.files import read_from
+from jumar.core.files import is_directory, read_from
 from jumar.core.lock import Holder, holder_of
 from jumar.core.text import escape, points
 from jumar.errors import JumarError, NotFoundError
@@ -363,7 +363,7 @@ def log_files(
     places = [paths.pending_iteration(iteration) / "logs", paths.iteration(iteration) / "logs"]
     scratch = [paths.attempt_scratch(one.start.number) for one in attempts if one.start.iteration == iteration]
     for place in (*places[::-1], *reversed(scratch)):
-        found = tuple(sorted(place.glob("*.log"))) if place.is_dir() else ()
+        found = tuple(sorted(place.glob("*.log"))) if is_directory(place) else ()
         if found:
             return found
     return ()

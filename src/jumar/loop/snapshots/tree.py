@@ -125,6 +125,13 @@ class Tree:
             return _look(fd, name, path)
         return NOTHING
 
+    def open(self, path: str) -> int:
+        """Return a descriptor of what stands at ``path``, to read it. Errors: ``OSError``, for a link or ``..`` anywhere too."""
+        if ".." in path.split("/"):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+        with self._parent(path) as (fd, name):
+            return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=fd)
+
     def stamp(self, path: str) -> tuple[int, ...] | None:
         """Return the stamp of a file or link, without reading it; None where :meth:`look` finds nothing."""
         with self._reading(path), self._parent(path) as (fd, name):
