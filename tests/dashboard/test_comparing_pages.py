@@ -95,7 +95,7 @@ def test_what_the_ends_and_steps_of_the_lines_are_stands_in_tables():
         [{"score": 0.5, "token_cost_usd": 1.0, "execution_time_ms": 600_000}, {"score": 0.25, "token_cost_usd": 0.5}], loop="paid"
     )
     shown = page("/compare?loop=two&loop=paid&over=dollars")
-    assert "<td>50% (it 1)</td><td>25%</td><td>$1.5000</td>" in shown
+    assert "<td>50% at 1</td><td>25%</td><td>$1.5000</td>" in shown
     assert 'B paid</th><td><a href="/loops/paid/iterations/1">1</a></td><td>50%</td><td>$1.0000</td>' in shown
     assert len(re.findall(r'<path class="loop loop-1" d="M', shown)) == 3
     assert "US dollars" in shown

@@ -139,6 +139,7 @@ def test_a_cost_of_which_a_part_is_estimated_is_said_to_be_about_that():
 def test_a_run_leads_to_what_the_selected_one_changed_and_to_another_choice():
     record([0.5, 0.9])
     shown = page("/loops/t")
+    assert "iteration 2: 90%, verified, +40 on iteration 1, selected" in shown
     assert '<a href="/loops/t/iterations/2?against=start">What it changed</a>' in shown
     assert '<a href="/loops/t/iterations/../decide">Choose another, apply, undo</a>' in shown
     call("report", "t", "-o", "page.html", check=0)

@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 import pytest
+from learn_items import judged_items, write_items
 from loops import jumar, jumar_json
 
 pytest.importorskip("uvicorn")
@@ -302,11 +303,25 @@ SCREENS = {
     "rankings": "topk",
     "query": "topk?file=rankings.jsonl",
     "not found": "loops/nobody",
+    "cases": "cases/dry",
+    "learning run": "learn/learned",
+    "iteration of a learning run": "learn/learned/iterations/1",
+    "pattern": "learn/learned/patterns/PATTERN",
 }
 
 
 @pytest.fixture
-def everything(loop: Path) -> None:
+def everything(loop: Path, screen: str) -> None:
+    if SCREENS[screen].startswith("learn/"):
+        items = [item | {"text": f"{item['text']} {HOSTILE}", "group": f"{item['group']}{HOSTILE}"} for item in judged_items()]
+        write_items(loop / "learn.jsonl", items)
+        jumar(
+            loop, "learn", "learn.jsonl", "--judge", "replay:learn.jsonl", "-o", "learned", "--max-iterations", "1", "-q", check=0
+        )
+    elif screen == "cases":
+        (loop / "case.txt").write_text(f"{HOSTILE}\n---\nE2E Test Query\n{HOSTILE}\n")
+        (loop / "cases.toml").write_text('[[cases]]\nfile = "case.txt"\n' * 2)
+        jumar(loop, "cases", "run", "--dry-run", "--run-id", "dry", "--start-from-scratch", check=0)
     (loop / "items.jsonl").write_text("".join(json.dumps(item) + "\n" for item in ITEMS))
     (loop / "rankings.jsonl").write_text(json.dumps(RANKING) + "\n")
     jumar(loop, "evaluate", "items.jsonl", "--judge", "replay:items.jsonl", "-o", "judged", "-q", check=0)
@@ -320,7 +335,11 @@ def test_every_screen_is_inert_fits_and_is_there_for_all(seen: Seen, served: Ser
     for width, scheme in ((1280, "light"), (768, "dark"), (375, "light")):
         page.set_viewport_size({"width": width, "height": 800})
         page.emulate_media(color_scheme=scheme)
-        assert page.goto(f"{_root(served)}/{SCREENS[screen]}").status == (404 if missing else 200)
+        address = f"{_root(served)}/{SCREENS[screen]}"
+        if address.endswith("PATTERN"):
+            page.goto(address.partition("/patterns")[0])
+            address = page.locator("a[href*='/patterns/']").first.evaluate("link => link.href")
+        assert page.goto(address).status == (404 if missing else 200)
         for summary in page.locator("summary").all():
             summary.click()
         assert page.evaluate("typeof window.__pwned") == "undefined"
@@ -396,3 +415,17 @@ def test_a_loop_that_runs_is_killed_and_goes_on_is_shown_as_it_is(browser: Any, 
             page.close()
         finally:
             running.terminate()
+
+
+def test_a_point_says_what_it_is_and_arrows_lead_along_the_points(seen: Seen, served: Served):
+    page = seen.page
+    page.goto(f"{_root(served)}/loops/t")
+    points, tip = page.locator("svg.wide a"), page.locator(".tip")
+    points.nth(1).hover()
+    assert tip.inner_text().startswith("iteration 1: 50%, verified")
+    points.nth(1).focus()
+    page.keyboard.press("ArrowRight")
+    assert tip.inner_text().startswith("iteration 2: 90%, verified")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/iterations/2")
+    assert seen.complaints == []

@@ -28,7 +28,7 @@ from jumar.core.rendering.plot import (
 )
 from jumar.core.text import percent, points
 from jumar.loop.report.read import LoopReport
-from jumar.loop.report.rows import VERIFIED
+from jumar.loop.report.rows import VERIFIED, change
 from jumar.model import IterationRecord
 from jumar.model.ordering import valid_score
 
@@ -140,8 +140,11 @@ def _mark(record: IterationRecord, report: LoopReport, x: Scale, y: Scale, floor
         said += f"no valid score, {record.status.replace('_', ' ')}"
     else:
         said += f"{percent(score)}, {VERIFIED[record.verification_status]}"
-        if record.quality_delta is not None:
-            said += f", {points(record.quality_delta, sign=True)} to the one before"
+        parent = report.compared_with(record)
+        more = change(record, parent)
+        if parent is not None and more is not None:
+            origin = f"iteration {parent.iteration_number}" if parent.iteration_number else "the start"
+            said += f", {points(more, sign=True).replace('-', '−')} on {origin}"
     if record.execution_time_ms is not None:
         said += f", {duration(record.execution_time_ms / 1000)}"
     if record.token_cost_usd is not None:
