@@ -144,35 +144,47 @@ def test_a_damaged_loop_is_a_page_that_says_so(served: Served, loop: Path):
 
 
 def test_changes_need_our_form_and_our_origin(served: Served, loop: Path):
-    token = _form_token(served)
+    fields = _hidden(served)
     host = f"http://{served.address.split('/')[2]}"
     form = {"content_type": "application/x-www-form-urlencoded", "origin": host}
     choice = {"use": "1", "reason": "because"}
     assert served.ask("POST", "/loops/t/select", urlencode(choice), **form)[0] == 403
     assert served.ask("POST", "/loops/t/select", urlencode(choice | {"token": "x" * 43}), **form)[0] == 403
-    whole = urlencode(choice | {"token": token})
+    whole = urlencode(choice | fields)
     assert served.ask("POST", "/loops/t/select", whole, **(form | {"origin": "http://evil.example"}))[0] == 403
     assert served.ask("POST", "/loops/t/select", whole, **(form | {"host": "evil.example"}))[0] == 403
     assert served.ask("POST", "/loops/t/select", whole, origin=host, content_type="text/plain")[0] == 403
     assert served.ask("GET", f"/loops/t/select?{whole}")[0] in {404, 405}
     assert jumar_json(loop, "select")["standing"] == 2, "nothing was changed"
-    assert served.ask("POST", "/loops/t/select", urlencode({"use": "1", "reason": " ", "token": token}), **form)[0] == 400
+    assert served.ask("POST", "/loops/t/select", urlencode({"use": "1", "reason": " "} | fields), **form)[0] == 400
     assert served.ask("POST", "/loops/t/select", whole, **form)[0] == 303
     assert jumar_json(loop, "select")["standing"] == 1
 
 
-def _form_token(served: Served) -> str:
-    found = re.search(r'name="token" value="([^"]+)"', served.ask("GET", "/loops/t/decide")[1])
-    assert found is not None
-    return found[1]
+def test_a_button_that_is_pressed_twice_changes_once(served: Served, loop: Path):
+    form = {"content_type": "application/x-www-form-urlencoded", "origin": f"http://{served.address.split('/')[2]}"}
+    choice = {"use": "1", "reason": "because"}
+    for what, before, after in (("select", 2, 2), ("apply", 2, 1), ("undo", 1, 2)):
+        body = urlencode(choice | _hidden(served))
+        assert (loop / "text.md").read_text().startswith(f"words {before}\n")
+        assert served.ask("POST", f"/loops/t/{what}", body, **form)[0] == 303
+        status, said = served.ask("POST", f"/loops/t/{what}", body, **form)
+        assert (status, "something was decided since this page was shown" in said) == (400, True)
+        assert (loop / "text.md").read_text().startswith(f"words {after}\n")
+
+
+def _hidden(served: Served) -> dict[str, str]:
+    """Return the hidden fields of the forms of a loop's page."""
+    return dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]+)"', served.ask("GET", "/loops/t/decide")[1]))
 
 
 ASKING = """
 import os, re, subprocess, sys, time, urllib.error, urllib.parse, urllib.request
 base, told = sys.argv[1:]
-token = re.search('name="token" value="([^"]+)"', urllib.request.urlopen(base + "loops/t/decide").read().decode())[1]
+page = urllib.request.urlopen(base + "loops/t/decide").read().decode()
+hidden = dict(re.findall('type="hidden" name="(.*?)" value="(.*?)"', page))
 for what, fields in (("select", {"use": "1", "reason": "mine"}), ("apply", {}), ("undo", {})):
-    body = urllib.parse.urlencode(fields | {"token": token}).encode()
+    body = urllib.parse.urlencode(fields | hidden).encode()
     request = urllib.request.Request(base + "loops/t/" + what, body, {"Origin": base.rstrip("/")})
     try:
         status = urllib.request.urlopen(request).status

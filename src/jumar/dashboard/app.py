@@ -6,8 +6,9 @@ import asyncio
 import json
 import os
 import stat
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 from urllib.parse import parse_qs, quote
@@ -26,7 +27,7 @@ from jumar.core.text import natural
 from jumar.dashboard import pages
 from jumar.dashboard.audit import audit
 from jumar.dashboard.compare import comparison
-from jumar.dashboard.deciding import decide
+from jumar.dashboard.deciding import decide, last_decision
 from jumar.dashboard.guard import Access, Guard, asking_program
 from jumar.dashboard.library import Kind, Library, Run
 from jumar.dashboard.selections import selections
@@ -61,6 +62,7 @@ class Dashboard:
     library: Library
     access: Access
     is_ending: Callable[[], bool]
+    changing: threading.Lock = field(default_factory=threading.Lock)
 
     def frame(self, title: str, *trail: tuple[str, str]) -> pages.PageFrame:
         """Return what stands around a page: its name, and the way back to the first one."""
@@ -287,7 +289,10 @@ CHANGES: Final[Mapping[str, Change]] = {
 
 def _change(board: Dashboard, change: Change) -> Callable[[Request], Any]:
     def made(key: str, form: Mapping[str, str]) -> None:
-        change(board, key, form)
+        with board.changing:  # a button that is pressed twice asks twice, and the second one would take back more
+            if form.get("seen") != last_decision(board.library.loop(key)[0]):
+                raise UsageError("something was decided since this page was shown: look at it again, then decide")
+            change(board, key, form)
 
     async def answer(request: Request) -> Response:
         form = await _form(request)

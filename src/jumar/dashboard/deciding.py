@@ -30,9 +30,11 @@ _PREVIEW: Final = DiffLimits(total_lines=5_000)
 
 def decide(frame: PageFrame, run: Run, store: LoopStore, report: LoopReport) -> str:
     """Return the page: selected, last and runner-up, the preview of an apply as a diff, the decisions so far."""
+    seen = last_decision(store)
     plan, refused = _plan(store)
     page = {
         "form_token": frame.form_token,
+        "seen": seen,
         "address": address_of(run),
         "chosen": report.chosen,
         "lead": "Nothing is selected." if report.chosen is None else f"Iteration {iteration_label(report.chosen)} is selected.",
@@ -52,6 +54,12 @@ def decide(frame: PageFrame, run: Run, store: LoopStore, report: LoopReport) -> 
         "unknown": UNKNOWN,
     }
     return frame.page("decide.html.j2", page, tabs=tabs_of(run, "decide"))
+
+
+def last_decision(store: LoopStore) -> str:
+    """Return what stands in the forms of a page, so that they change nothing after somebody decided something else."""
+    decisions = store.decisions()
+    return str(decisions[-1].number) if decisions else "0"
 
 
 def _plan(store: LoopStore) -> tuple[ApplyPlan | None, str]:
