@@ -69,6 +69,21 @@ def test_recorded_verdicts_several_are_readings_and_the_median_counts(tmp_path: 
     assert 1 == evaluation.noise.items
 
 
+def test_one_text_of_feedback_is_about_whatever_reading_counts(tmp_path: Path):
+    path = written(tmp_path, {"id": "a", "judge_scores": [5, 2, 2], "judge_feedback": "nobody is told when"})
+    [found] = run(ReplayJudge(path), "a").results
+    assert isinstance(found, ExpensiveModeResult)
+    assert (2.0, "nobody is told when") == (found.gestalt, found.reasoning)
+
+
+def test_a_file_in_the_place_of_a_judge_is_told_how_it_is_read(tmp_path: Path):
+    path = written(tmp_path, {"id": "a", "judge_scores": 3})
+    with pytest.raises(ConfigError, match="replay: before its name"):
+        make_judge(str(path))
+    with pytest.raises(ConfigError, match=r"replay:FILE$"):
+        make_judge("x" * 5000)
+
+
 def test_a_recorded_line_without_scores_is_missing(tmp_path: Path):
     path = written(tmp_path, {"id": "a", "judge_scores": []}, {"id": "b", "judge_scores": None}, {"id": "c", "judge_scores": 4})
 

@@ -73,8 +73,16 @@ def kind_of(spec: str | None) -> str:
     if kind not in known or not colon:
         # only a word is shown: it may be an address with somebody's password
         named = f" '{kind}'{nearest(kind, known)}" if re.fullmatch(r"[a-z]{1,12}", kind) else " of this form"
-        raise ConfigError(f"there is no judge{named}; there are {', '.join(forms())}")
+        file = "; verdicts in a file are read with replay: before its name" if _is_file(spec.strip()) else ""
+        raise ConfigError(f"there is no judge{named}; there are {', '.join(forms())}{file}")
     return kind
+
+
+def _is_file(name: str) -> bool:
+    try:
+        return Path(name).is_file()
+    except OSError:  # a name that is too long, or a place that may not be looked into
+        return False
 
 
 def make_judge(spec: str | None, *, max_tokens: int = MAX_TOKENS, base: Path | None = None) -> Judge:

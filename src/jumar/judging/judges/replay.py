@@ -1,8 +1,8 @@
 """A judge on record: verdicts that somebody gave before, read from a file (``replay:FILE``).
 
 JSON, one object a line: ``id``, ``judge_scores`` (a number, or a list of them: several readings, of which the median counts), and
-optionally ``judge_feedback`` (a text, or a list of them in the same order), ``strengths`` and ``weaknesses``. Other keys are not
-looked at. An item that the file does not have, or has without scores, is unscored (``missing``).
+optionally ``judge_feedback`` (a text about them all, or a list in their order), ``strengths`` and ``weaknesses``. Other keys are
+not looked at. An item that the file does not have, or has without scores, is unscored (``missing``).
 """
 
 from __future__ import annotations
@@ -92,6 +92,8 @@ def _verdict(line: bytes, where: str) -> tuple[str, list[dict[str, Any]]]:
         if isinstance(score, bool) or not isinstance(score, int | float) or not -math.inf < score < math.inf:
             raise ItemError(f"{where}: 'judge_scores' holds {escape(repr(score))[:80]}, which is no finite number")
     feedback = _texts(row, "judge_feedback", where)
+    if isinstance(row.get("judge_feedback"), str):  # one text is about all readings
+        feedback *= len(listed)
     strengths, weaknesses = _texts(row, "strengths", where), _texts(row, "weaknesses", where)
     return name, [
         {
