@@ -234,6 +234,35 @@ def test_what_cannot_be_compared_is_refused_with_the_place(lines: tuple[str, ...
     assert done.out == ""
 
 
+def test_a_file_without_scores_says_what_is_in_it():
+    Path("other.jsonl").write_text('{"id": "x", "score": 3}\n')
+    Path("empty.jsonl").write_text("")
+    good = rows("a.jsonl", x=1, y=4)
+    assert "--key. There are: id, score" in unwrapped(call("agree", good, "other.jsonl", check=2).err)
+    assert "--key, once for each file" in unwrapped(call("agree", good, "other.jsonl", "--key", "gestalt", check=2).err)
+    assert "there is no record in it" in unwrapped(call("agree", good, "empty.jsonl", check=2).err)
+
+
+def test_a_score_outside_of_its_scale_is_refused():
+    paths = rows("a.jsonl", x=1, y=4, z=5), rows("b.jsonl", x=2, y=4, z=7)
+    found = call("agree", *paths, "--scale", "1,5", "--scale", "1,6", check=2)
+    assert "b.jsonl: the score 7 of z is outside of 1,6" in unwrapped(found.err)
+
+
+def test_scales_that_may_differ_are_named_where_raters_disagree():
+    ten = rows("b.jsonl", x=9, y=1, z=2)
+    told = unwrapped(call("agree", rows("a.jsonl", x=1, y=4, z=5), ten, check=0).out)
+    assert "If these are different scales (a 1 to 5, b 1 to 9), name them with --scale first." in told
+    alike = unwrapped(call("agree", rows("a.jsonl", x=1, y=4, z=5), rows("b.jsonl", x=5, y=1, z=2), check=0).out)
+    assert "different scales" not in alike
+
+
+def test_a_lower_rater_has_an_interval_with_the_sign_of_the_sentence():
+    Path("a.jsonl").write_text("".join(f'{{"id": "{n}", "group": "{n % 4}", "gestalt": {2 + n % 4}}}\n' for n in range(16)))
+    Path("b.jsonl").write_text("".join(f'{{"id": "{n}", "group": "{n % 4}", "gestalt": {1 + n % 4}}}\n' for n in range(16)))
+    assert "b is 1.00 points lower than a [1.00, 1.00]" in call("agree", "a.jsonl", "b.jsonl", check=0).out
+
+
 def test_a_way_out_of_other_scales_is_proposed_as_it_works():
     rows("a.jsonl", x=1, y=4, z=5)
     rows("b.jsonl", x=10, y=70, z=100)

@@ -28,6 +28,7 @@ DEFAULT_GROUP: Final = "group"
 RECORDED_KEY: Final = "judge_scores"
 """The key of recorded verdicts, which is looked at where no record has the default one."""
 _SHOWN: Final = 5
+_MOST_KEYS: Final = 20
 _SCALES: Final = ((0.0, 1.0), (1.0, 5.0), (1.0, 10.0), (0.0, 100.0))
 
 
@@ -83,6 +84,8 @@ def read_raters(
     if group != DEFAULT_GROUP and not any(rating.group for ratings in columns for rating in ratings.values()):
         raise ConfigError(f"--group {escape(group)}: no record that has a score has this key; check its spelling")
     mapped = list(scales) or [None] * len(files)
+    for path, ratings, scale in zip(files, columns, scales, strict=False):
+        _refuse_outside(path, ratings, scale)
     if len(files) == 1:
         return _places(columns[0], named(files[0]), mapped[0])
     raters = [
@@ -93,6 +96,17 @@ def read_raters(
     if not scales:
         _refuse_scales(raters)
     return raters
+
+
+def _refuse_outside(path: Path, ratings: Mapping[str, Rating], scale: tuple[float, float]) -> None:
+    low, high = scale
+    for item, rating in ratings.items():
+        for score in rating.scores:
+            if score < low or score > high:  # a rating that was not given is NaN, and neither
+                raise ItemError(
+                    f"{named(path)}: the score {score:g} of {escape(item)} is outside of {low:g},{high:g}, the --scale that is "
+                    "given for this file; give the one that the rater used"
+                )
 
 
 def _names(files: Sequence[Path], keys: Sequence[str | None]) -> list[str]:
@@ -135,9 +149,17 @@ def _read(path: Path, key: str | None, group: str) -> dict[str, Rating]:
         text = record.get("text")
         ratings[str(item)] = Rating(scores, None if of is None else str(of), text if isinstance(text, str) else "")
     if not ratings:
-        tried = f"'{escape(wanted)}'" if key else f"'{DEFAULT_KEY}' or '{RECORDED_KEY}'"
-        raise ItemError(f"{named(path)}: no record has a score under {tried}; name the key with --key")
+        raise _no_scores(path, key, [record for _, record in records])
     return ratings
+
+
+def _no_scores(path: Path, key: str | None, records: Sequence[Mapping[str, Any]]) -> ItemError:
+    if not records:
+        return ItemError(f"{named(path)}: there is no record in it; give one JSON object a line, with an id and a score")
+    tried = f"'{escape(key)}'" if key else f"'{DEFAULT_KEY}' or '{RECORDED_KEY}'"
+    there = ", ".join(escape(name) for name in list(records[0])[:_MOST_KEYS])
+    once = "" if key is None else ", once for each file where they differ"
+    return ItemError(f"{named(path)}: no record has a score under {tried}; name the key with --key{once}. There are: {there}")
 
 
 def _records(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -229,7 +251,7 @@ def unmatched_text(name: str, ids: Sequence[str]) -> str:
 def _refuse_scales(raters: Sequence[Rater]) -> None:
     """Refuse raters who cannot have meant one scale: one stays within a smaller usual scale, in the lower half of the other."""
     held = [(rater, min(rater.single.values()), max(rater.single.values())) for rater in raters]
-    scales = [_scale_of(least, most) for _, least, most in held]
+    scales = [usual_scale(least, most) for _, least, most in held]
     (_, low, high), (_, other_low, other_high) = held[scales.index(min(scales))], held[scales.index(max(scales))]
     if min(scales) == max(scales) or high <= low or other_high <= other_low or high > other_high / 2:
         return
@@ -238,7 +260,7 @@ def _refuse_scales(raters: Sequence[Rater]) -> None:
     raise ItemError(f"these are different scales: {uses}. Say what each file's scale is, in their order: {ways}")
 
 
-def _scale_of(low: float, high: float) -> int:
+def usual_scale(low: float, high: float) -> int:
     """Return which of the usual scales is the smallest that holds both."""
     fitting = (place for place, (least, most) in enumerate(_SCALES) if least <= low and high <= most)
     return next(fitting, len(_SCALES) - 1)

@@ -11,7 +11,7 @@ from jumar.core.rendering.plot import MOST_DOTS, Dot, scatter_of
 from jumar.core.text import cut, escape, number, plural, shortened, signed
 from jumar.judging.agreement import Interval
 from jumar.judging.raters.figures import FIGURES, Pair, RaterAgreement, RaterFigures
-from jumar.judging.raters.ratings import unmatched_text
+from jumar.judging.raters.ratings import unmatched_text, usual_scale
 
 RELIABLE: Final = 0.8
 TENTATIVE: Final = 2 / 3
@@ -46,7 +46,7 @@ def verdict(found: RaterAgreement) -> str:
     if found.alpha >= TENTATIVE:
         return (
             f"The raters agree well enough for tentative conclusions (alpha {number(found.alpha)}; 0.67 to 0.80): "
-            "sharpen the rubric where the items below differ."
+            "sharpen the rubric by the items that are furthest apart."
         )
     if found.spearman is not None and found.spearman >= _ALIKE:
         return (
@@ -55,14 +55,22 @@ def verdict(found: RaterAgreement) -> str:
             "what each score means."
         )
     return (
-        f"Don't take one rater for the other (alpha {number(found.alpha)}, required 0.67): look at the items below, sharpen the "
-        f"rubric, and rate again.{_noisy(found.raters)}"
+        f"Don't take one rater for the other (alpha {number(found.alpha)}, required 0.67): look at the items that are furthest "
+        f"apart, sharpen the rubric, and rate again.{_noisy(found.raters)}{_scales(found.raters)}"
     )
 
 
 def _noisy(raters: Sequence[RaterFigures]) -> str:
     loud = [escape(rater.name) for rater in raters if rater.noise is not None and rater.noise.high_variance]
     return f" {' and '.join(loud)} also differs from itself by more than half a point: average its repeats." if loud else ""
+
+
+def _scales(raters: Sequence[RaterFigures]) -> str:
+    """Return that raters seem to use different scales, none of which is far enough from the others to be sure of it."""
+    if len({usual_scale(rater.low, rater.high) for rater in raters}) < 2:
+        return ""
+    uses = ", ".join(f"{escape(rater.name)} {rater.low:g} to {rater.high:g}" for rater in raters)
+    return f" If these are different scales ({uses}), name them with --scale first."
 
 
 def text_lines(found: RaterAgreement) -> list[str]:
@@ -101,7 +109,8 @@ def figure_texts(found: RaterAgreement, name: str) -> tuple[str, str]:
     if round(value, 2) == 0:
         return f"none: {second} and {first} have the same mean", _range(interval)
     higher = "higher" if value > 0 else "lower"
-    return f"{second} is {number(abs(value))} points {higher} than {first}", _range(interval)
+    turned = interval if interval is None or value > 0 else Interval(-interval.high, -interval.low)
+    return f"{second} is {number(abs(value))} points {higher} than {first}", _range(turned)
 
 
 def _range(interval: Interval | None, times: float = 1, places: int = 2) -> str:
