@@ -116,6 +116,22 @@ def test_tracking_is_missing_for_lack_of_items_of_a_second_iteration_or_of_anyth
     assert "[-0.20, -0.05], below 0" in worse.says
 
 
+@pytest.mark.parametrize(("constant_mae", "who", "helps"), [(0.0, "judge", "tells items apart"), (0.4, "set", "other patterns")])
+def test_without_a_rank_correlation_whoever_scored_all_alike_is_named(constant_mae: float, who: str, helps: str) -> None:
+    checks = {"ranks_better_than_length": {"held": None, "value": None, "interval": None}}
+    found = missing_verdict({**FINE, "checks": checks, "figures": {"constant_mae": constant_mae}}, "test", tracks=None)
+    assert found.says.endswith(f"that it tracks: the {who} gave all items the same score")
+    assert helps in found.helps
+
+
+def test_more_items_are_not_said_to_help_where_more_items_alone_would_not() -> None:
+    [gap] = missing_checks({"converged": False, "checks": {"gap_threshold": False}}, [metrics(1)], FINE, fewest=2)
+    hopeless = missing_verdict(evidence(-0.1, -0.2, 0.1), "held-out", tracks=None)
+    told = missing_words([gap.to_json(), hopeless.to_json()])
+    assert told.endswith("What would help: other patterns (`--propose judge`); more items alone would not")
+    assert "more judged items" in missing_words([gap.to_json()])
+
+
 def test_groups_needed_grow_with_the_square_of_what_the_interval_lacks() -> None:
     assert 120 == groups_needed(evidence(0.1, -0.1, 0.3))
     assert groups_needed(evidence(0.01, -0.5, 0.5)) is None

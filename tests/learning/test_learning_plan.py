@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +172,31 @@ def test_a_plan_asks_nobody_and_writes_nothing(tmp_path: Path) -> None:
     paid = call("learn", str(path), "--plan", "--judge", "openai:a-model", "-o", str(tmp_path / "out"), check=0)
     assert "its own noise is not known" in " ".join(paid.out.split())
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda score: 3.0, "it gave all open items the score 3.00: there is nothing to learn from it"),
+        (lambda score: score, "too few of its recorded scores have repeats"),
+        (lambda score: (score - 1) * 25, "no recorded scores were read"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*out_of_range")
+def test_a_plan_says_why_the_judges_noise_is_not_known(change: Callable[[float], float], says: str, tmp_path: Path) -> None:
+    records = [{**one, "judge_scores": [change(one["judge_scores"][0])]} for one in judged_items(20, 2, readings=1)]
+    path = write_items(tmp_path / "items.jsonl", records)
+    assert says in " ".join(call("learn", str(path), "--plan", "--judge", f"replay:{path}", check=0).out.split())
+
+
+def test_a_plan_for_a_judge_on_another_scale_warns_of_what_gets_no_score(tmp_path: Path) -> None:
+    records = [{**one, "judge_scores": [score - 1 for score in one["judge_scores"]]} for one in judged_items(40, 2)]
+    path = write_items(tmp_path / "items.jsonl", records)
+    told = call("learn", str(path), "--plan", "--judge", f"replay:{path}", check=0).err
+    assert "48 open items got no score (" in told
+    assert "--judge-scale LO,HI" in told
+    right = call("learn", str(path), "--plan", "--judge", f"replay:{path}", "--judge-scale", "0,4", check=0)
+    assert "got no score" not in right.err
 
 
 def test_a_plan_for_five_items_says_that_they_are_too_few_and_how_many_are_enough(tmp_path: Path) -> None:

@@ -219,6 +219,14 @@ def test_too_few_sealed_groups_prove_nothing_and_that_is_said(report: LearningRe
     assert "--heldout" in " ".join(next_steps(report))
 
 
+def test_held_out_items_without_a_score_are_counted(report: LearningReport):
+    assert report.proof is not None
+    items = {**report.proof["items"], "unscored": {"judge": 3, "cheap": 1, "open": 7}}
+    told = " ".join(verdict_lines(replace(report, proof={**report.proof, "items": items})))
+    assert "Held-out test set: 48 items, 16 groups; 4 more got no score." in told
+    assert "no score" not in " ".join(verdict_lines(report))
+
+
 def test_points_are_shown_as_far_as_they_say_something():
     shown = [points_text(value) for value in (0.314, -0.314, 0.0031, 0.00001, -0.00001, None)]
     assert ["+0.31", "−0.31", "+0.0031", "+0.00", "−0.00", ""] == shown
@@ -327,6 +335,10 @@ def test_why_the_best_is_the_best_is_said_with_what_speaks_against_it(report: Le
     worse = replace(report, best=1, start=(last.abs_gap - 0.1, -0.5), scores={0: 60.0, last.iteration: 79.0})
     assert "The start has a smaller gap" in best_text(worse)
     assert "a worse order (−0.50" in best_text(worse)
+    # closeness 1 - 1/4 and order (1 + 0.5)/2 make 75; without closeness it is 37.5
+    far = replace(report, best=last.iteration, start=(1.0, 0.5), scores={0: 37.5, last.iteration: 79.0})
+    assert "Of the start the order alone counts" in best_text(far)
+    assert "the order alone" not in best_text(replace(far, scores={0: 75.0, last.iteration: 79.0}))
 
 
 def test_how_a_run_ended_is_told_in_words_of_learning():

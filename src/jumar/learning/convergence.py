@@ -15,6 +15,9 @@ from jumar.judging.tracking import FEWEST_GROUPS, FEWEST_ITEMS
 HOPELESS: Final = 20
 """Times as many groups: more than anybody will collect."""
 
+_FIT: Final = "more judged items, or patterns that a model suggests (`--propose judge`)"
+_NOT_MORE: Final = "; more items alone would not"
+
 _CHECKS: Final = {
     "better_than_constant": "its gain in MAE over a constant",
     "better_than_length": "its gain in MAE over the length only",
@@ -73,7 +76,7 @@ def _missing(
     if name == "probes":
         return missing_probes(convergence.get("probes") or {})
     items = "the items have to get better" if growing else "other items: learning does not change how good these are"
-    fit = "more judged items" if growing else "more judged items, or patterns that a model suggests (`--propose judge`)"
+    fit = "more judged items" if growing else _FIT
     if not growing and convergence.get("profile") == "seed":
         fit = "`--profile evidence`, which fits the level too"
     more = "another iteration" if growing else "another iteration (`--max-iterations`)"
@@ -144,6 +147,8 @@ def missing_verdict(evidence: Mapping[str, Any], kind: str, *, tracks: bool | No
     name, found = min(
         ((name, one) for name, one in evidence["checks"].items() if not one["held"]), key=lambda pair: _lacking(pair[1])
     )
+    if found["value"] is None and name in _CHECKS:
+        return _undefined(check, evidence, f"not shown on the {groups:,} {kind} groups that it tracks", growing=growing)
     between = "" if found["interval"] is None else f" [{found['interval'][0]:.2f}, {found['interval'][1]:.2f}]"
     what = _CHECKS.get(name, name.replace("_", " "))
     worse = found["interval"] is not None and found["interval"][1] <= 0
@@ -153,9 +158,21 @@ def missing_verdict(evidence: Mapping[str, Any], kind: str, *, tracks: bool | No
     says = f"not shown on the {groups:,} {kind} groups that it tracks: {what} {said}"
     needed = groups_needed(evidence)
     if needed is None:
-        words = "other patterns" if growing else "other patterns (`--propose judge`)"
-        return MissingCheck(check=check, says=says, helps=f"{words}; more items alone would not")
+        return MissingCheck(check=check, says=says, helps=_other_patterns(growing=growing))
     return MissingCheck(check=check, says=says, helps=f"{more} (about {needed:,} {kind} groups, if it is as good as it looks)")
+
+
+def _other_patterns(*, growing: bool) -> str:
+    return f"other patterns{'' if growing else ' (`--propose judge`)'}{_NOT_MORE}"
+
+
+def _undefined(check: str, evidence: Mapping[str, Any], says: str, *, growing: bool) -> MissingCheck:
+    """Return that there is no rank correlation, for which somebody gave one score to everything: the judge, or the set."""
+    if evidence.get("figures", {}).get("constant_mae") == 0:
+        helps = "a judge, or a rubric, that tells items apart"
+        return MissingCheck(check=check, says=f"{says}: the judge gave all items the same score", helps=helps)
+    helps = _other_patterns(growing=growing)
+    return MissingCheck(check=check, says=f"{says}: the set gave all items the same score", helps=helps)
 
 
 def _lacking(found: Mapping[str, Any]) -> float:
@@ -177,5 +194,9 @@ def groups_needed(evidence: Mapping[str, Any]) -> int | None:
 def missing_words(missing: Iterable[Mapping[str, str]]) -> str:
     """Return what is missing and what would help in one line, from what :meth:`MissingCheck.to_json` gave."""
     told = list(missing)
-    helps = "; ".join(dict.fromkeys(one["helps"] for one in told))
+    helps = "; ".join(
+        one
+        for one in dict.fromkeys(one["helps"] for one in told)
+        if one != _FIT or not any(_NOT_MORE in each["helps"] for each in told)
+    )
     return f"{'; '.join(one['says'] for one in told)}. What would help: {helps}" if told else ""

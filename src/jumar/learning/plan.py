@@ -46,7 +46,8 @@ class Plan:
 
     ``heldout`` is the share of the groups that is held out. ``smallest`` is the least effect that these could prove, None for
     none; ``fewest_groups`` is how many the file has to have for any verdict but ``not_proven``. ``intraclass`` is the correlation
-    inside of groups that it is computed with, ``ceiling`` that of the judge's noise, None where it is not known.
+    inside of groups that it is computed with, ``ceiling`` that of the judge's noise, None where it is not known; ``judge`` says
+    what the recorded scores say of the judge.
     """
 
     items: int
@@ -59,6 +60,7 @@ class Plan:
     smallest: float | None
     fewest_groups: int
     ceiling: NoiseCeiling | None
+    judge: str
 
     @property
     def held(self) -> str:
@@ -89,7 +91,7 @@ class Plan:
         told = [
             ("items", f"{plural(self.items, 'item')} in {plural(self.groups, 'group')}"),
             ("held out", f"{self.heldout:.0%} of the groups: {self.held}"),
-            ("judge", _judge_text(self.ceiling)),
+            ("judge", self.judge),
             ("effect", "the set's rank correlation with the judge"),
             *(
                 ("", f"{one.effect} needs {one.heldout_groups:,} held-out groups, so {one.groups:,} groups in the file")
@@ -137,7 +139,8 @@ def make_plan(items: Sequence[Item], *, heldout: float, seed: int = 0, judged: S
         ),
         smallest=next((one for one in tried if needed(one) <= sealed_groups), None) if enough else None,
         fewest_groups=math.ceil(fewest / heldout),
-        ceiling=noise_ceiling(judged, judged),
+        ceiling=(ceiling := noise_ceiling(judged, judged)),
+        judge=_judge_text(ceiling, judged),
     )
 
 
@@ -171,9 +174,12 @@ def _intraclass(judged: Sequence[Target]) -> float:
     return 0.0 if spread <= 0 else min(1.0, max(0.0, (between - within) / spread))
 
 
-def _judge_text(ceiling: NoiseCeiling | None) -> str:
+def _judge_text(ceiling: NoiseCeiling | None, judged: Sequence[Target]) -> str:
+    if len(judged) > 1 and len({one.score for one in judged}) == 1:
+        return f"it gave all open items the score {number(judged[0].score)}: there is nothing to learn from it"
     if ceiling is None:
-        return "its own noise is not known: there are no recorded scores with repeats (`--judge replay:FILE`)"
+        few = "too few of its recorded scores have repeats, or they differ by no more than noise"
+        return f"its own noise is not known: {few if judged else 'no recorded scores were read (`--judge replay:FILE`)'}"
     return (
         f"reliability {number(ceiling.reliability)}: no set can rank better than {number(ceiling.spearman)}, or have an MAE "
         f"below about {number(ceiling.mae)}"

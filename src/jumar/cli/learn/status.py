@@ -44,6 +44,7 @@ def show_summary(report: LearningReport) -> None:
     """Print the verdict of a run that ended, and the figures that it rests on."""
     from jumar.judging.tracking import FEWEST_GROUPS, FEWEST_ITEMS
     from jumar.learning.report.course import Totals, converged_text
+    from jumar.learning.report.verdict import unscored_text
 
     summary = report.summary
     if summary is None:
@@ -61,9 +62,10 @@ def show_summary(report: LearningReport) -> None:
     if held is not None and (int(held["items"]) < FEWEST_ITEMS or int(held["groups"]) < FEWEST_GROUPS):
         print_line("", f"too few to prove anything: {FEWEST_ITEMS} held-out items in {FEWEST_GROUPS} groups are the least")
     if held is not None:
+        more = f" ({unscored})" if (unscored := unscored_text(report)) else ""
         print_line(
             "held-out",
-            f"{plural(int(held['items']), 'item')} in {plural(int(held['groups']), 'group')}: MAE "
+            f"{plural(int(held['items']), 'item')} in {plural(int(held['groups']), 'group')}{more}: MAE "
             f"{_number(held['mae'])} {_interval(held['interval'])}; baselines: constant {_number(held['constant_mae'])}, "
             f"length only {_number(held['length_mae'])}",
         )

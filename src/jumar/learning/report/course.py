@@ -117,6 +117,8 @@ def best_text(report: LearningReport) -> str:
         "★ is the best: it has the highest score, one half of which is closeness (1 − gap/4) and one half order "
         "((1 + rank correlation)/2), of 100."
     )
+    if _order_alone(figures.get(0, (None, None)), scores.get(0)):
+        told += " Of the start the order alone counts: one score for all of the items is closer to the judge."
     if best == 0:
         told += " That is the start: no iteration came to a better score, so that nothing that was learned is kept."
     others = [score for score in scores if score != best and score in figures]
@@ -126,6 +128,12 @@ def best_text(report: LearningReport) -> str:
     if 0 in others and rival != 0 and own_gap is not None and start_gap is not None and own_gap > start_gap:
         shown.append(0)
     return " ".join([told, *(_against(report, best, one, figures) for one in shown)])
+
+
+def _order_alone(start: tuple[float | None, float | None], score: float | None) -> bool:
+    """Return whether the start's score leaves out how close it is, as it does where a constant is closer."""
+    gap, rank = start
+    return gap is not None and score is not None and score < 50 * (1 - gap / 4 + (1 + (rank or 0.0)) / 2) - 1
 
 
 def _against(report: LearningReport, best: int, other: int, figures: Mapping[int, tuple[float | None, float | None]]) -> str:

@@ -73,10 +73,17 @@ def verdict_lines(report: LearningReport) -> list[str]:
     proof = report.proof
     if proof is None:
         return _unproven(report)
-    return [*_made_of(report), *_measured(proof["statistics"]), advice(report)]
+    return [*_made_of(report), *_measured(proof["statistics"], unscored_text(report)), advice(report)]
 
 
-def _measured(found: Mapping[str, Any]) -> list[str]:
+def unscored_text(report: LearningReport) -> str:
+    """Return how many held-out items have no score and so are in no figure; empty where all have one."""
+    left: Mapping[str, int] = {} if report.proof is None else report.proof["items"]["unscored"]
+    count = left.get("judge", 0) + left.get("cheap", 0)
+    return f"{count:,} more got no score" if count else ""
+
+
+def _measured(found: Mapping[str, Any], unscored: str) -> list[str]:
     """Return the held-out figures in sentences."""
     figures, intervals = found["figures"], found["intervals"]
 
@@ -88,7 +95,8 @@ def _measured(found: Mapping[str, Any]) -> list[str]:
         f"MAE {told('mae')}; baselines: constant {number(figures['constant_mae'])}, length only {number(figures['length_mae'])}.",
         f"Spearman {told('spearman')}; baseline: length only {number(figures['length_spearman'])}.",
     ]
-    return [f"Held-out test set: {items}, {groups}.", *(line.replace("-", "−") for line in lines)]
+    more = f"; {unscored}" if unscored else ""
+    return [f"Held-out test set: {items}, {groups}{more}.", *(line.replace("-", "−") for line in lines)]
 
 
 def advice(report: LearningReport) -> str:

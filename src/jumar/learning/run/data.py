@@ -28,7 +28,7 @@ from jumar.learning.plan import Plan, make_plan
 from jumar.learning.proof.split import FEWEST_TO_SPLIT, Split, group_key, split_items, tie_copies
 from jumar.learning.run.request import LOOP, RESULT, ROOT, SEALED_TESTS, LearnRequest
 from jumar.learning.run.verdicts import FILE as VERDICTS
-from jumar.learning.run.verdicts import Hear, JudgeAccess, Verdicts
+from jumar.learning.run.verdicts import Hear, JudgeAccess, Verdicts, warn_of_unscored
 from jumar.learning.set_building import AdditiveBuilder, ScorecardBuilder
 from jumar.learning.state import LEDGER, PATTERNS, PREDICTIONS, STATE
 from jumar.loop.store.layout import loops_directory
@@ -107,6 +107,7 @@ def _recorded_targets(request: LearnRequest, items: Sequence[Item], opened: Sequ
     judge = make_judge(request.judge.spec, max_tokens=request.judge.max_tokens)
     question = rubric_of(load_rubric(request.rubric), items)
     found = asyncio.run(judge_items(opened, judge, question, replace(request.judge.settings, max_unscored=1.0)))
+    warn_of_unscored(found.unscored_kinds, "open", len(opened))
     return targets_of(opened, [one for one in found.results if isinstance(one, ExpensiveModeResult)])
 
 
@@ -118,6 +119,15 @@ def warn_of_few(split: Split, items: Sequence[Item]) -> None:
         warnings.warn(
             f"{plural(len(sealed), 'item')} in {plural(groups, 'group')} are held out for the proof, and {FEWEST_ITEMS} in "
             f"{FEWEST_GROUPS} are the least: the verdict will be 'not proven' whatever is learned; give more items",
+            stacklevel=2,
+        )
+
+
+def _warn_of_constant(targets: Sequence[Target]) -> None:
+    if len({one.score for one in targets}) == 1:
+        warnings.warn(
+            f"the judge gave all {plural(len(targets), 'open item')} the score {targets[0].score:.2f}: nothing can be learned "
+            "from that; mend its rubric, or give items that differ",
             stacklevel=2,
         )
 
@@ -176,6 +186,8 @@ class LearnData:
                     f"the judge scored {len(targets):,} of the {len(opened):,} open items{stopped}; too few to learn from. "
                     f"What was said is kept: {self._way_out(unscored)}"
                 )
+            warn_of_unscored(unscored, "open", len(opened))
+            _warn_of_constant(targets)
             self._material = Material(
                 targets=targets,
                 split=self.split,

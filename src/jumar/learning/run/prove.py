@@ -40,7 +40,7 @@ from jumar.learning.proof.make import Verification, look_at, make_proof, verify_
 from jumar.learning.proof.split import Part, Split, tie_copies
 from jumar.learning.run.request import LOOP, RESULT, ROOT, ProveRequest
 from jumar.learning.run.verdicts import FILE as VERDICTS
-from jumar.learning.run.verdicts import Hear, JudgeAccess, Verdicts
+from jumar.learning.run.verdicts import Hear, JudgeAccess, Verdicts, warn_of_unscored
 from jumar.loop.store.layout import LoopPaths, loops_directory
 
 LOOKS: Final = "looks.jsonl"
@@ -256,7 +256,7 @@ def prove_set(
         told=_told(request.output / PROOF),
     )
     asked = [split.part(items, part) for part in parts]
-    verdicts.ask(*asked, max_cost=request.judge.settings.max_cost, hear=hear)
+    unscored = verdicts.ask(*asked, max_cost=request.judge.settings.max_cost, hear=hear)
     targets = {part: verdicts.targets(one) for part, one in (("sealed", sealed), ("opened", opened))}
     for part, one in (("sealed", sealed), ("opened", opened)):
         if len(targets[part]) < (1 - min(MAX_UNSCORED, request.judge.settings.max_unscored)) * len(one):
@@ -265,6 +265,7 @@ def prove_set(
                 f"{'' if verdicts.stopped is None else f' ({verdicts.stopped})'}; a proof would be of another kind of "
                 "items. Run it again: what was answered is kept, and it is the same evaluation"
             )
+    warn_of_unscored(unscored, "held-out" if parts == ("sealed",) else "judged", sum(map(len, asked)))
     record_seen(request.output, subject, verdicts.digest(sealed) or "")
     proof = make_proof(
         sealed=targets["sealed"],

@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -19,7 +20,7 @@ from pydantic import ValidationError
 
 from jumar.core.files import as_write_error, make_directory, read_bytes
 from jumar.core.redaction import current, redacted_json
-from jumar.core.text import escape
+from jumar.core.text import escape, plural
 from jumar.errors import ConfigError, ItemError, StoreDamagedError
 from jumar.judging.asking.cache import reply_cache
 from jumar.judging.asking.call_log import CallLog
@@ -66,6 +67,21 @@ class JudgeAccess:
     def claims(self) -> ProofJudge:
         """What a proof says of the judge."""
         return judge_of_proof(self.judge, self.question, self.settings)
+
+
+def warn_of_unscored(unscored: Mapping[str, int], kind: str, items: int) -> None:
+    """Warn of items that have no score and so take no part; where the judge left its scale they are the best or the worst."""
+    count = sum(unscored.values())
+    if not count:
+        return
+    kinds = ", ".join(f"{many:,} {name}" for name, many in sorted(unscored.items()))
+    told = f"{count:,} of {plural(items, f'{kind} item')} got no score ({kinds}), and what follows is about the others alone"
+    if unscored.get("out_of_range"):
+        told += (
+            "; out of range are the judge's lowest or highest scores: give its scale with --judge-scale LO,HI, and learn into "
+            "another folder"
+        )
+    warnings.warn(told, stacklevel=2)
 
 
 def judge_of_proof(judge: Judge, question: JudgeRubric, settings: JudgeSettings) -> ProofJudge:
