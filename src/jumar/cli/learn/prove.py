@@ -81,6 +81,8 @@ def _request(output: Path, fields: Mapping[str, str], options: Mapping[str, Any]
     """Return what was asked when the set was learned, with what is given now before it."""
     from jumar.learning.run.request import ProveRequest, recall
 
+    if not output.is_dir():
+        raise UsageError(f"there is no folder {escape(str(output))}; name the one that `jumar learn` wrote with -o")
     known = recall(output)
     asked = recalled(known, options)
     items = options["items"] or known.get("items")

@@ -221,7 +221,7 @@ def split_items(items: Sequence[Item], *, seed: int = 0, heldout: float = 0.4, f
     if len(names) < FEWEST_TO_SPLIT:
         raise ItemError(
             f"{plural(len(items), 'item')} in {plural(len(names), 'group')}: learning and proving need at least "
-            f"{FEWEST_TO_SPLIT} groups; give more items, or, where items are independent of each other, leave --group out"
+            f"{FEWEST_TO_SPLIT} groups; give more items, or, where items of one group are independent of each other, --group id"
         )
     order = sorted(names, key=lambda name: hashlib.sha256(f"{seed}\0{name}".encode("utf-8", "surrogatepass")).digest())
     sealed = min(round(heldout * len(order)), len(order) - 2)

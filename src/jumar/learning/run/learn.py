@@ -311,12 +311,16 @@ def _store(root: Path, request: LearnRequest, recorded: Mapping[str, Any]) -> Lo
     known, now = flat(before if isinstance(before, Mapping) else {}), flat(recorded)
     differ = [name for name in sorted({*known, *now}) if known.get(name) != now.get(name)]
     if differ:
-        shown = "\n".join(f"  {name}: {escape(str(known.get(name)))}, now {escape(str(now.get(name)))}" for name in differ)
+        shown = "\n".join(f"  {name}: {_shown(known.get(name))}, now {_shown(now.get(name))}" for name in differ)
         raise ConfigError(
             f"{escape(str(request.output))} was begun with other options:\n{shown}\n"
             "give the same ones to resume, or learn into another folder"
         )
     return store
+
+
+def _shown(value: object) -> str:
+    return "not given" if value is None else escape(str(value))
 
 
 def _recorded(request: LearnRequest, items: str, judge: str) -> dict[str, Any]:
