@@ -13,14 +13,17 @@ from typing import Final
 
 from jumar.core.files import as_write_error, make_directory, read_bytes, write_once
 from jumar.core.text import escape, plural
-from jumar.errors import EvaluationUnreliableError, ExistsError, ItemError
+from jumar.errors import ConfigError, EvaluationUnreliableError, ExistsError, ItemError
 from jumar.judging.asking.call_log import CallLog
 from jumar.judging.asking.evaluate import judge_items
 from jumar.judging.asking.summary import JudgeInterruptedError, JudgeRejectedError
+from jumar.judging.files import learned_from, proof_beside
 from jumar.judging.items.item import Item
 from jumar.judging.items.records import read_items
 from jumar.judging.judges import make_judge
 from jumar.judging.models import ExpensiveModeResult
+from jumar.judging.patterns.models import PatternSet
+from jumar.judging.patterns.storage import load_pattern_set
 from jumar.judging.rubric import Rubric, kind_of_items, load_rubric, rubric_of
 from jumar.judging.tracking import FEWEST_GROUPS, FEWEST_ITEMS
 from jumar.learning.material import Material, Proposer, SetBuilder, Target, targets_of
@@ -70,6 +73,38 @@ def check_output(request: LearnRequest) -> None:
             f"{escape(str(output))} holds {escape(there[0])}, which no run of learning made and this one would write over; "
             "name another folder with -o"
         )
+
+
+def start_set(request: LearnRequest, items: Sequence[Item]) -> PatternSet:
+    """Return the set to begin with, which a run that finds no better one keeps and proves.
+
+    Errors: of its file; :class:`jumar.errors.ConfigError` where a new run would keep what it must not: a set that was learned
+    from some of these very items, or, where a robust one is asked for, one that was made without the guard.
+    """
+    if request.patterns is None:
+        return PatternSet(version="2.0", patterns=[])
+    found = load_pattern_set(request.patterns)
+    if (loops_directory(request.output / ROOT) / LOOP).exists():
+        return found
+    name = f"--patterns {escape(str(request.patterns))}"
+    if request.robust and not found.is_robust:
+        raise ConfigError(
+            f"{name} was learned without the guard, and --robust would keep it if nothing were better; leave one out"
+        )
+    proof = proof_beside(request.patterns, found)
+    count = learned_from(items, proof)
+    if count:
+        raise ConfigError(
+            f"{name} was learned from {count:,} of these {plural(len(items), 'item')}: what it says of them is no evidence, and "
+            "would be taken for it; leave --patterns out, or give items that it was not learned from"
+        )
+    if proof is None and found.scorecard() is not None:
+        warnings.warn(
+            f"{name} is a learned set, and from which items is not known: its proof does not lie beside it. If it was learned from "
+            "some of these, the verdict means nothing; leave it out, or name it where it was learned",
+            stacklevel=2,
+        )
+    return found
 
 
 def split_of(request: LearnRequest, items: Sequence[Item]) -> Split:

@@ -42,7 +42,7 @@ from jumar.learning.proof.probes import ProbeReport
 from jumar.learning.proof.support import Member, sealed_tests
 from jumar.learning.proposals import proposer_of
 from jumar.learning.report.course import Totals, stop_words
-from jumar.learning.run.data import LearnData, check_output, open_share, read_learning_items, split_of, warn_of_few
+from jumar.learning.run.data import LearnData, check_output, open_share, read_learning_items, split_of, start_set, warn_of_few
 from jumar.learning.run.prove import prove_set
 from jumar.learning.run.read import ceiling_of, publish, read_logs
 from jumar.learning.run.request import LOOP, RESULT, ROOT, SEALED_TESTS, LearnRequest, LearnResult, prove_request, remember
@@ -234,7 +234,7 @@ def learn(
     _require_fitting(request)
     install(Redactor(environment_secrets(os.environ)))
     items = read_learning_items(request)
-    start = PatternSet(version="2.0", patterns=[]) if request.patterns is None else load_pattern_set(request.patterns)
+    start = start_set(request, items)
     check_output(request)
     split = split_of(request, items)
     if planned is not None:
