@@ -100,8 +100,8 @@ def start_set(request: LearnRequest, items: Sequence[Item]) -> PatternSet:
         )
     if proof is None and found.scorecard() is not None:
         warnings.warn(
-            f"{name} is a learned set, and from which items is not known: its proof does not lie beside it. If it was learned from "
-            "some of these, the verdict means nothing; leave it out, or name it where it was learned",
+            f"{name} is a learned set, and from which items is not known: its proof does not lie beside it. If it was learned "
+            "from some of these, the verdict means nothing; leave it out, or name it where it was learned",
             stacklevel=2,
         )
     return found
