@@ -129,3 +129,7 @@ def test_a_file_of_gigabytes_is_refused_before_it_is_read():
     with Path("plain.jsonl").open("ab") as stream:
         stream.truncate(10_000_000_000)
     assert "larger ones" in page("/topk?file=plain.jsonl", 400)
+
+
+def test_one_relevant_item_is_one():
+    assert "; 1 is relevant." in page("/topk?file=table.csv&query=a")

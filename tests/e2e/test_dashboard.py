@@ -441,3 +441,13 @@ def test_a_point_says_what_it_is_and_arrows_lead_along_the_points(seen: Seen, se
     page.keyboard.press("Enter")
     page.wait_for_url("**/iterations/2")
     assert seen.complaints == []
+
+
+def test_the_figures_that_matter_are_in_sight_on_a_narrow_screen(seen: Seen, served: Served):
+    page = seen.page
+    page.set_viewport_size({"width": 375, "height": 800})
+    for address, cell in (("", ".runs td.best"), ("loops/t", ".scores tr.chosen td.note-cell"), ("loops/t/decide", "td.wrap")):
+        page.goto(f"{_root(served)}/{address}")
+        box = page.locator(cell).first.bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 375

@@ -131,7 +131,7 @@ def _decide(board: Dashboard, request: Request) -> str:
 
 def _cases(board: Dashboard, request: Request) -> str:
     key = request.path_params["key"]
-    return pages.cases(board.frame(key, ("Runs", "/")), board.library.cases(key))
+    return pages.cases(board.frame(board.library.find("cases", key).name, ("Runs", "/")), board.library.cases(key))
 
 
 def _learning(board: Dashboard, request: Request) -> str:

@@ -15,7 +15,7 @@ from jumar.core.files import is_directory
 from jumar.core.rendering.figures import UNKNOWN, dollars, duration, iteration_label
 from jumar.core.rendering.html import Layout, block, render_page
 from jumar.core.rendering.plot import linear, lines_of
-from jumar.core.text import natural, percent, plural, points
+from jumar.core.text import natural, percent, plural, points, short_dollars
 from jumar.dashboard.diffs import shown_diff
 from jumar.errors import NotFoundError
 from jumar.judging.report.page import render_html as evaluation_page
@@ -309,7 +309,7 @@ def _iteration_facts(report: LoopReport, record: IterationRecord) -> list[tuple[
     elif record.checks:
         facts.append(("Checks that pass", passed, ""))
     tokens = "" if record.tokens_used is None else f"{record.tokens_used:,} tokens"
-    cost = "not reported" if record.token_cost_usd is None else dollars(record.token_cost_usd)
+    cost = "not reported" if record.token_cost_usd is None else short_dollars(record.token_cost_usd)
     return [
         *facts,
         ("Cost of the generator", cost, ", ".join(filter(None, (tokens, usage.model)))),

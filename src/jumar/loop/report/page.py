@@ -23,7 +23,7 @@ from jumar.core.rendering.figures import (
 )
 from jumar.core.rendering.html import DOCUMENT, Layout, block, render_page, render_text
 from jumar.core.rendering.plot import NARROW, WIDE
-from jumar.core.text import cut, escape, percent, plural, points
+from jumar.core.text import cut, escape, percent, plural, points, short_dollars
 from jumar.loop.report.advice import causes, checklist, recommendations
 from jumar.loop.report.changes import IterationChanges
 from jumar.loop.report.diff import artifact_lines, artifacts_sentence
@@ -360,7 +360,7 @@ def _rows(report: LoopReport) -> list[dict[str, Any]]:
             "it": iteration_label(row.number),
             "note": row.said(),
             "tokens": count(record.tokens_used),
-            "cost": dollars(record.token_cost_usd),
+            "cost": UNKNOWN if record.token_cost_usd is None else short_dollars(record.token_cost_usd),
         }
         for row, record in zip(trajectory_rows(report), report.records, strict=True)
     ]

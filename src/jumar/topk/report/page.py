@@ -122,4 +122,7 @@ def _lead(query: QueryScores, counts: Sequence[int]) -> str:
     if not counts:
         return "No strategy takes these scores."
     told = f"Of {plural(len(query.scores), 'item')} the strategies keep {min(counts)} to {max(counts)}"
-    return f"{told}; {sum(query.relevant):,} are relevant." if query.relevant is not None else f"{told}."
+    if query.relevant is None:
+        return f"{told}."
+    relevant = sum(query.relevant)
+    return f"{told}; {relevant:,} {'is' if relevant == 1 else 'are'} relevant."
