@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from jumar.core.clock import SystemClock, current_user
+from jumar.core.files import as_write_error
 from jumar.errors import NothingEvaluatedError, UsageError
 from jumar.loop.decisions.apply import apply, finish, plan_undo, undo, workdir_of
 from jumar.loop.decisions.git import CommitResult, make_branch, make_commit
@@ -40,13 +42,15 @@ def select_iteration(
     *,
     reason: str,
     criteria: SelectionCriteria | None = None,
+    by: str | None = None,
     confirm: Callable[[str], bool] | None = None,
 ) -> Decision:
     """Let ``use`` be selected whatever the rules say; the working directory is not touched.
 
     Asked by a program of the loop, or while one runs, the decision is of kind ``held`` until a person confirms it; so it is after
     jumar was killed while one ran, until the loop was resumed, unless ``confirm``, told what ran then, says yes. ``criteria``
-    None: the loop's own. Errors: those of :func:`jumar.loop.decisions.select.override`; :class:`jumar.errors.LockedError`.
+    None: the loop's own; ``by`` None: the user. Errors: those of :func:`jumar.loop.decisions.select.override`;
+    :class:`jumar.errors.LockedError`.
     """
     clock = SystemClock()
     with store.lock():
@@ -55,7 +59,7 @@ def select_iteration(
             store,
             use,
             reason=reason,
-            by=current_user(),
+            by=by or current_user(),
             at=clock.now(),
             criteria=criteria_of(config_now(store)) if criteria is None else criteria,
             made_by=program,
@@ -92,7 +96,7 @@ def plan_selected(store: LoopStore) -> ApplyPlan:
     return plan_apply(store, iteration, workdir_for(store), artifact_rules(store))
 
 
-def apply_selected(store: LoopStore) -> Applied:
+def apply_selected(store: LoopStore, *, by: str | None = None) -> Applied:
     """Put the selected iteration into the working directory; an apply that was interrupted is finished instead.
 
     One that changes nothing is written down too: an undo takes back the last one, not the one before it. Errors:
@@ -100,12 +104,12 @@ def apply_selected(store: LoopStore) -> Applied:
     """
     workdir = workdir_for(store)
     begun = unfinished(store)
-    with _changing(store, workdir if begun is None else workdir_of(store, begun)) as (by, at):
+    with _changing(store, workdir if begun is None else workdir_of(store, begun), by) as (who, at):
         if unfinished(store) is not None:
-            return Applied(decision=finish(store, by=by, at=at))
-        iteration, reason = _decided(store, by=by, at=at)
+            return Applied(decision=finish(store, by=who, at=at))
+        iteration, reason = _decided(store, by=who, at=at)
         plan = plan_apply(store, iteration, workdir, artifact_rules(store))
-        return Applied(iteration=iteration, decision=apply(store, plan, by=by, at=at, reason=reason), plan=plan)
+        return Applied(iteration=iteration, decision=apply(store, plan, by=who, at=at, reason=reason), plan=plan)
 
 
 def commit_selected(store: LoopStore, branch: str | None) -> Applied:
@@ -114,7 +118,7 @@ def commit_selected(store: LoopStore, branch: str | None) -> Applied:
     An apply that was interrupted is finished instead. Errors: as :func:`apply_selected`.
     """
     workdir, rules = workdir_for(store), artifact_rules(store)
-    with _changing(store, workdir) as (by, at):
+    with _changing(store, workdir, None) as (by, at):
         if unfinished(store) is not None:
             return Applied(decision=finish(store, by=by, at=at))
         iteration, reason = _decided(store, by=by, at=at)
@@ -125,22 +129,32 @@ def commit_selected(store: LoopStore, branch: str | None) -> Applied:
         return Applied(iteration=iteration, decision=made.decision, commit=made)
 
 
-def undo_apply(store: LoopStore, *, force: bool = False) -> Decision:
+def undo_apply(store: LoopStore, *, force: bool = False, by: str | None = None) -> Decision:
     """Take back the last apply; where none is left, put back the start of a loop in place. ``force``: over changed files too.
 
     Errors: :class:`UsageError` where there is nothing to take back or, without ``force``, files changed since.
     """
-    with _changing(store, plan_undo(store).workdir) as (by, at):
-        return undo(store, by=by, at=at, force=force)
+    with _changing(store, plan_undo(store).workdir, by) as (who, at):
+        return undo(store, by=who, at=at, force=force)
+
+
+def ask_to_stop(path: Path) -> bool:
+    """Make the file ``path`` that asks a loop, or all of a root, to end after its step; return whether it was not there."""
+    with as_write_error("create", path):
+        try:
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644))
+        except FileExistsError:
+            return False
+    return True
 
 
 @contextlib.contextmanager
-def _changing(store: LoopStore, workdir: Path) -> Generator[tuple[str, str]]:
+def _changing(store: LoopStore, workdir: Path, by: str | None) -> Generator[tuple[str, str]]:
     """Hold both locks, give who and when, and bring the views up to date at the end; no program of the loop may."""
     refuse_program(store.loop_id, "apply")
     clock = SystemClock()
     with store.lock(), locked_tree(store, workdir):
-        yield current_user(), clock.now()
+        yield by or current_user(), clock.now()
         refresh_views(store, at=clock.now())
 
 

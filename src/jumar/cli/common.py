@@ -12,7 +12,7 @@ import sys
 import warnings
 from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -111,11 +111,12 @@ def open_loop(root: Path, loop: str | None, *, tell: bool = False) -> LoopStore:
     From then on this process takes for a secret what the loop's own ``[redact]`` says. Errors: :class:`NotFoundError` that lists
     what there is.
     """
+    from jumar.app.config.tables import take_up_redaction
     from jumar.loop.store.loop_store import LoopStore
 
     directory = find_loop(root, loop)
     store = LoopStore.open(directory)
-    _take_up_redaction(store)
+    take_up_redaction(store)
     _tell_held(store)
     if tell and loop is None:
         print_text(f"loop      {escape(directory.name)}, the newest in {shown_path(store.paths.root)}", err=True)
@@ -140,23 +141,6 @@ def held_words(decision: Decision, directory: Path) -> str:
         f"iteration {wanted} is not selected: {who} was there when that was asked for {says}. A person confirms it with "
         f"{command_for('select', directory, f'--use {wanted} --reason …')}, or keeps the rules' choice with --use best"
     )
-
-
-def _take_up_redaction(store: LoopStore) -> None:
-    from jumar.core.redaction import install
-    from jumar.loop.store.in_force import config_now
-
-    try:
-        run = config_now(store).get("run")
-    except StoreDamagedError:  # of a decision; whoever needs that one will say so
-        run = store.config.get("run")
-    section = cast("Mapping[str, Any]", run).get("redact") if isinstance(run, Mapping) else None
-    if isinstance(section, Mapping):
-        from jumar.app.config.tables import install_recorded
-
-        install_recorded(cast("Mapping[str, Any]", section))
-    else:
-        install(None)
 
 
 def find_loop(root: Path, loop: str | None = None) -> Path:

@@ -21,6 +21,7 @@ COMMANDS: Commands = {
     "init": ("jumar.cli.init:init_command", "Write a commented jumar.toml to start from."),
     "list": ("jumar.cli.loop.list:list_command", "List the loops."),
     "logs": ("jumar.cli.loop.logs:logs_command", "Print what the programs of a step printed."),
+    "mcp": ("jumar.cli.mcp:mcp_command", "Let a coding agent record, choose and apply: an MCP server."),
     "prove": ("jumar.cli.learn.prove:prove_command", "Prove that a learned set tracks its judge, or verify a proof."),
     "repair": ("jumar.cli.loop.repair:repair_command", "Set right what is damaged in a loop, or set it aside."),
     "report": ("jumar.cli.loop.report:report_command", "Print a loop's report as markdown, JSON, CSV, HTML or JUnit."),

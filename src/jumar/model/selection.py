@@ -133,11 +133,12 @@ StopReason = Literal[
     "disk_full",
     "stop_file",
     "interrupted",
+    "paused",
     "terminated",
 ]
 STOP_REASONS: Final[tuple[str, ...]] = get_args(StopReason)
 
-REQUESTED_REASONS: Final[frozenset[str]] = frozenset({"interrupted", "terminated", "stop_file"})
+REQUESTED_REASONS: Final[frozenset[str]] = frozenset({"interrupted", "paused", "terminated", "stop_file"})
 """Reasons that somebody gave from outside: nothing is selected or put in place yet, and the same command resumes."""
 
 UNENDED_REASONS: Final[frozenset[str]] = REQUESTED_REASONS | {"disk_full"}

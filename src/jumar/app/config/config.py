@@ -47,7 +47,7 @@ from jumar.app.config.tables import (
 from jumar.core.toml import parse_model, read_toml
 from jumar.errors import ConfigError
 from jumar.loop.ranking.stopping import TRENDS
-from jumar.loop.settings import ContinueFrom, Isolation
+from jumar.loop.settings import IN_PLACE, ContinueFrom, Isolation
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.model.budget.pricing import DEFAULT_MAX_ITERATIONS
 from jumar.model.records import Known
@@ -97,6 +97,8 @@ class RunOptions(TypedDict, total=False):
         Literal["auto", "never", "require"],
         Flag(help="Resume a loop that is there, or insist that there is none, or one."),
     ]
+    steps: Annotated[int, Flag(metavar="N", least=0, help="Rest after N more iterations; the same command goes on.")]
+    given_by: Annotated[Literal["agent"], Flag(help="Say in every report that an agent chose what the options say.")]
     allow_broken_start: Annotated[bool, Flag(help="Run although a check or scorer cannot judge the start.")]
     accept_size: Annotated[bool, Flag(help="Keep all of a directory of over 1 GB or 50,000 files.")]
     accept_changes: Annotated[bool, Flag(help="Resume although the configuration has changed.")]
@@ -135,6 +137,7 @@ class LoopConfig(PlaceConfig):
     candidates: Annotated[int, Field(ge=1, le=64, strict=True), Option("candidates")] = 1
     workers: Annotated[Count | None, Option("workers")] = None
     seed: Annotated[int, Field(ge=0, strict=True)] = 0
+    given_by: Annotated[Literal["agent"] | None, Option("given_by")] = None
 
     @model_validator(mode="after")
     def _one_objective(self) -> Self:
@@ -169,6 +172,7 @@ class GeneratorConfig(Section):
 
     command: Command | None = None
     python: PythonName | None = None
+    builtin: Literal["workdir"] | None = None
     timeout: Annotated[Seconds, Option("timeout")] = 1800
     session: Literal["fresh", "resume"] = "fresh"
     resume_command: Command | None = None
@@ -180,8 +184,8 @@ class GeneratorConfig(Section):
 
     @model_validator(mode="after")
     def _one_program(self) -> Self:
-        if (self.command is None) == (self.python is None):
-            raise ValueError("give either command or python")
+        if sum(way is not None for way in (self.command, self.python, self.builtin)) != 1:
+            raise ValueError("give either command, python or builtin")
         if self.resume_command is not None and (self.session == "fresh" or self.command is None):
             raise ValueError('resume_command goes with session = "resume" and a command')
         if self.usage_is == "cumulative" and self.session == "fresh":
@@ -448,7 +452,7 @@ class JumarConfig(Section):
     @property
     def apply(self) -> Literal["auto", "never"]:
         """``auto`` in place and ``never`` in a copy or worktree, unless the file says otherwise."""
-        return self.loop.apply or ("auto" if self.loop.isolation in {"none", "sandbox"} else "never")
+        return self.loop.apply or ("auto" if self.loop.isolation in IN_PLACE else "never")
 
     def reply_directories(self, base: Path) -> list[Path]:
         """Return the directories that are named for the replies of judges."""

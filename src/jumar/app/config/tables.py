@@ -18,17 +18,19 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from jumar.core.redaction import NOTHING, Redactor, environment_secrets, install, unfit
 from jumar.core.text import escape
 from jumar.core.toml import parse_model, read_toml
-from jumar.errors import ConfigError
+from jumar.errors import ConfigError, StoreDamagedError
 from jumar.loop.events.events import Hook as EventHook
 from jumar.loop.events.events import Listener
 from jumar.loop.hooks import Hook
 from jumar.loop.settings import Retries
+from jumar.loop.store.in_force import config_now
 from jumar.model.budget.pricing import Budget, OnUnknownCost, PriceRow, Prices, PriceTable
 from jumar.model.selection import NoiseRules
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
+    from jumar.loop.store.loop_reader import LoopReader
     from jumar.topk.config import RetrievalConfig
 
 
@@ -190,6 +192,19 @@ def install_recorded(section: Mapping[str, Any]) -> None:
         return
     patterns = [pattern for pattern in _texts(section.get("patterns")) if unusable(pattern) is None]
     install(Redactor(environment_secrets(os.environ, _texts(section.get("values_of"))), patterns=patterns))
+
+
+def take_up_redaction(store: LoopReader) -> None:
+    """Wire the ``[redact]`` of a loop for this process, the environment's secrets where it has none."""
+    try:
+        run = config_now(store).get("run")
+    except StoreDamagedError:  # of a decision; whoever needs that one will say so
+        run = store.config.get("run")
+    section = cast("Mapping[str, Any]", run).get("redact") if isinstance(run, Mapping) else None
+    if isinstance(section, Mapping):
+        install_recorded(cast("Mapping[str, Any]", section))
+    else:
+        install(None)
 
 
 def _texts(found: object) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -77,6 +77,11 @@ def choose_loop(request: RunRequest, workdir: Path, same: Callable[[LoopReader],
     if name in taken and (numbered or given is None):
         return LoopChoice(_next(name, taken), fresh=True, told=told)
     return LoopChoice(name, fresh=name not in taken)
+
+
+def new_name(root: Path, workdir: Path, taken: Collection[str] = ()) -> str:
+    """Return the name that the next loop of ``workdir`` gets where nobody names it; it is none of those ``taken`` elsewhere."""
+    return _next(_slug(workdir.name), _taken(root).union(taken))
 
 
 def refuse_another_loop(request: RunRequest, choice: LoopChoice, workdir: Path) -> None:

@@ -20,6 +20,7 @@ from jumar.errors import ConfigError
 from jumar.loop.checks.validators import CommandValidator, PythonValidator
 from jumar.loop.generators.generators import CommandGenerator, CumulativeGenerator, PricedGenerator, PythonGenerator
 from jumar.loop.generators.memory import Memory, Note
+from jumar.loop.generators.workdir import WorkdirGenerator
 from jumar.loop.hooks import Hooks
 from jumar.loop.scorers import JudgeScorer, RepeatedScorer, ScorerRuntime, build_scorer
 from jumar.loop.settings import LoopParts
@@ -86,6 +87,10 @@ def sandbox_of(config: JumarConfig, base: Path, root: Path | None) -> Sandbox | 
 
 def _generator(whole: JumarConfig, base: Path, switch: StopSwitch, root: Path | None) -> Generator:
     config = whole.generator
+    if config.builtin is not None:
+        return WorkdirGenerator(
+            source=whole.directory(base), rules=whole.artifacts.rules(None), root=(root or base / ".jumar").absolute()
+        )
     sandbox = sandbox_of(whole, base, root)
     wrap = None if sandbox is None else sandbox.wrap
     if config.python is not None:

@@ -25,6 +25,7 @@ from jumar.app.machine import Row
 from jumar.app.rehearsal import found_by_passes, not_found_by_passes
 from jumar.core.rendering.figures import dollars
 from jumar.errors import ArtifactError, ConfigError, JumarError, UsageError
+from jumar.loop.settings import IN_PLACE
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.loop.snapshots.tree_size import TreeSize
 from jumar.loop.store.layout import list_loops, loops_directory
@@ -75,6 +76,12 @@ def generator_row(config: JumarConfig, workdir: Path, *, configured: bool = True
     generator = config.generator
     if generator.python is not None:
         return Row(name="generator", state="green", detail=f"the Python function {generator.python}")
+    if generator.builtin is not None:
+        if config.loop.isolation in IN_PLACE or config.loop.candidates > 1:
+            what = f'[generator] builtin = "{generator.builtin}" records the working directory while somebody else changes it'
+            fix = 'set [loop] isolation = "copy" or "worktree", and one candidate'
+            return Row(name="generator", state="red", detail=what, fix=fix)
+        return Row(name="generator", state="green", detail="what lies in the working directory")
     command = generator.command or ""
     shown = command if isinstance(command, str) else shlex.join(command)
     path = build_environment(os.environ, config.loop.env, {}).get("PATH")

@@ -150,7 +150,9 @@ def _prepared(request: RunRequest, switch: StopSwitch, listener: Listener | None
     listeners = load_listeners(config.hooks, config.telemetry, request.base)
     store, settings = _store(request, choice, settings, limits)
     settings = replace(settings, notices=(*([choice.told] if choice.told else []), *told, *settings.notices))
-    return Loop.of(store, settings, parts, clock=SystemClock(), switch=switch, listener=listener, listeners=listeners)
+    return Loop.of(
+        store, settings, parts, clock=SystemClock(), switch=switch, listener=listener, listeners=listeners, steps=request.steps
+    )
 
 
 def in_force(request: RunRequest) -> tuple[RunRequest, LoopChoice]:

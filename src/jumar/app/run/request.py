@@ -23,6 +23,8 @@ from jumar.core.text import escape, nearest
 from jumar.core.toml import model_in, read_toml
 from jumar.errors import ConfigError
 from jumar.loop.generators.generators import PLACEHOLDER
+from jumar.loop.generators.workdir import WORKDIR
+from jumar.loop.settings import IN_PLACE
 from jumar.loop.store.in_force import config_now, is_made_up
 from jumar.loop.store.layout import loops_directory
 from jumar.loop.store.loop_reader import LoopReader
@@ -150,6 +152,8 @@ def agent_generator(agent: str) -> dict[str, Any]:
     ``{prompt}`` or another placeholder of ``[generator] command`` is split into words instead. Errors: :class:`ConfigError` when
     a known agent, or a single word, is not installed.
     """
+    if agent == WORKDIR:
+        return {"builtin": WORKDIR}
     known = agent_called(agent)
     if known is not None:
         if shutil.which(known.program) is None:
@@ -267,6 +271,8 @@ def _overlaid(data: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, An
         stop["keep_going"] = True
     _lay_objective(merged, given.get("objective"))
     _lay_agent(merged, agent_called(given.get("agent") or ""))
+    if given.get("agent") == WORKDIR:
+        _lay_recorded(merged.setdefault("loop", {}))
     if given.get("checks"):
         merged["checks"] = _with(merged.pop("validators", []), _checks(given["checks"]))
     if given.get("scores"):
@@ -318,6 +324,13 @@ def _lay_agent(merged: dict[str, Any], agent: Agent | None) -> None:
         raise ConfigError(f"--agent {agent.program}: say what it is to do: -p 'make the tests pass', or -p @FILE")
 
 
+def _lay_recorded(loop: dict[str, Any]) -> None:
+    """Have another's work recorded: in a copy, one at a time, each after the one before it, and never put in place unasked."""
+    loop.update(candidates=1, continue_from="previous", apply="never")
+    if loop.get("isolation", "none") in IN_PLACE:
+        loop["isolation"] = "copy"
+
+
 def _scorer(score: str) -> dict[str, Any]:
     """Return the scorer of ``DIMENSION=COMMAND``, or of a command alone; ``MODE=fast COMMAND`` sets a variable."""
     named = _DIMENSION.match(score)
@@ -335,7 +348,8 @@ class RunRequest:
     ``base`` is the directory that relative paths of the configuration start from, ``path`` its file. ``named`` is False
     when the configuration came from the command line alone, so that the loop has no name of its own. ``exact`` is True when
     a person named the loop itself: then it is that one, and not the newest of its configuration. ``resume`` "never" refuses
-    to resume a loop that is there, "require" to start one where none is. ``limits`` says which limits come from where.
+    to resume a loop that is there, "require" to start one where none is. ``steps`` is how many iterations this run may make,
+    None for all. ``limits`` says which limits come from where.
     ``options`` is what the command line said of the configuration, ``lay`` returns the one with further options of earlier
     command lines; without them it is ``config``, which is ``refused`` where only they could make it whole.
     ``notices`` are what the person should know before anything runs, ``told`` what the loop says of them.
@@ -354,6 +368,7 @@ class RunRequest:
     accept_size: bool = False
     ask: Callable[[str], bool] | None = None
     resume: Resume = "auto"
+    steps: int | None = None
     limits: Given = field(default_factory=Given)
     options: Given = field(default_factory=Given)
     lay: Callable[[Mapping[str, Any]], JumarConfig] | None = None
@@ -394,6 +409,7 @@ def request_of(
         accept_size=given["accept_size"],
         ask=ask,
         resume=given["resume"],
+        steps=given["steps"],
         limits=_given_limits(given, path, config),
         options=_given_options(given, path),
         lay=_layer(given, command, path, known),

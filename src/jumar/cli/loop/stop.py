@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from jumar.app.decide import ask_to_stop
 from jumar.cli.common import loop_argument, open_loop, places, print_json, print_text, shown_path, standard_options
 from jumar.core.files import as_write_error, is_directory
 from jumar.core.lock import move_aside, who_holds
@@ -49,7 +50,7 @@ def stop_command(loop: str | None, root: Path, *, every: bool, undo: bool, as_js
         loop = store.paths.directory.name if loop is None else loop
         path = store.paths.directory / STOP
         running = who_holds(store.paths.lock) is not None
-    changed = _remove(path) if undo else _make(path)
+    changed = _remove(path) if undo else ask_to_stop(path)
     if as_json:
         print_json({"loop_id": loop, "file": str(path), "exists": os.path.lexists(path), "changed": changed, "running": running})
     elif not quiet:
@@ -70,15 +71,6 @@ def _only_one(root: Path, *, undo: bool) -> Path:
         f"{len(found)} loops are {what} ({escape(', '.join(path.name for path in found[:5]))})" if found else f"no loop is {what}"
     )
     raise UsageError(f"{state}; name a loop, or --all for every loop of the root")
-
-
-def _make(path: Path) -> bool:
-    with as_write_error("create", path):
-        try:
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644))
-        except FileExistsError:
-            return False
-    return True
 
 
 def _remove(path: Path) -> bool:

@@ -77,12 +77,14 @@ class Loop:
         switch: StopSwitch | None = None,
         listener: Listener | None = None,
         listeners: Sequence[Listener] = (),
+        steps: int | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> Loop:
         """Check the settings against the parts and return the loop. Errors: :class:`UsageError` and its kinds.
 
-        ``listener`` and then ``listeners`` hear every event after ``events.jsonl`` has it; see :class:`Listeners`. ``sleep``
-        waits, where the loop has to, for seconds of ``clock``.
+        ``listener`` and then ``listeners`` hear every event after ``events.jsonl`` has it; see :class:`Listeners`. ``steps`` is
+        how many iterations a run may make before it rests, None for all. ``sleep`` waits, where the loop has to, for seconds of
+        ``clock``.
         """
         check_settings(settings, parts)
         switch = switch or StopSwitch()
@@ -97,6 +99,7 @@ class Loop:
             tally=RunningTotals(store, settings.budget, settings.criteria),
             listener=Listeners(heard_by),
             space=Space(store, settings.workdir),
+            steps=steps,
             sleep=sleep,
         )
         return cls(shared=shared)
@@ -263,8 +266,9 @@ class Loop:
         self._notice("an apply that was interrupted is complete now")
 
     def _iterate(self, trees: Trees) -> StopDecision:
+        made = 0
         while True:
-            stop = self.stopped() or self._asked_to_stop() or self._disk_full()
+            stop = self.stopped() or self._asked_to_stop() or self._rests(made) or self._disk_full()
             if stop is not None:
                 return stop
             plan = plan_next(
@@ -280,6 +284,7 @@ class Loop:
             self._make_ready(trees, plan.candidates)
             if self.shared.switch.requested:
                 continue
+            made += len(plan.numbers)
             if plan.batch is None:
                 trees.of(None).restore(plan.parent)
                 self._recorded(drive(trees.step(None).generate(plan.numbers[0], plan.parent)))
@@ -320,6 +325,12 @@ class Loop:
 
     def _asked_to_stop(self) -> StopDecision | None:
         return self.shared.switch.decision() if self.shared.switch.requested else None
+
+    def _rests(self, made: int) -> StopDecision | None:
+        if self.shared.steps is None or made < self.shared.steps:
+            return None
+        detail = "as many iterations as were asked for are made; run the same command again to resume"
+        return StopDecision(reason="paused", detail=detail)
 
     def _telling(self, action: Callable[[], None]) -> None:
         """Do ``action``, then tell of the iterations that it recorded."""

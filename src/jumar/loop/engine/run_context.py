@@ -47,6 +47,7 @@ class LoopRun:
     listener: Listener | None = None
     notebook: Notebook = field(default_factory=Notebook)
     space: Space | None = None
+    steps: int | None = None
     sleep: Callable[[float], None] = time.sleep
     guard: Guard = field(init=False)
     surroundings: Surroundings = field(init=False)

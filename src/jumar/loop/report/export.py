@@ -15,7 +15,7 @@ from jumar.core.codec import FORMAT
 from jumar.core.rendering.figures import relaxed_text
 from jumar.core.text import escape, escape_block, percent
 from jumar.loop.report.advice import causes, checklist, recommendations
-from jumar.loop.report.read import LoopReport
+from jumar.loop.report.read import LoopReport, setting
 from jumar.loop.report.reasons import degradation_sentence, rationale, reason_of, score_text
 from jumar.loop.report.rows import quality_trajectory, summary
 from jumar.loop.report.spending import took_document
@@ -78,6 +78,7 @@ def report_document(report: LoopReport) -> dict[str, Any]:
         },
         "diminishing_returns": {"detected": report.diminishing.detected, "iteration": report.diminishing.iteration},
         "rationale": list(rationale(report)),
+        "given_by": setting(report.config, "loop", "given_by"),
         "rechecked": report.recheck and report.recheck.rechecked,
         "rechecked_because": report.recheck and report.recheck.because,
         "certainty": None if report.certainty is None else report.certainty.to_json(),

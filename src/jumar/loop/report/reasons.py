@@ -12,7 +12,7 @@ from jumar.core.rendering.figures import UNKNOWN, iteration_label, listing, miss
 from jumar.core.text import percent, plural, points
 from jumar.loop.ranking.confirmed import Certainty
 from jumar.loop.ranking.degradation import NOTICEABLE
-from jumar.loop.report.read import LoopReport
+from jumar.loop.report.read import LoopReport, setting
 from jumar.loop.store.in_force import TrailEntry
 from jumar.model import CheckResult, IterationRecord, SelectionResult, StopDecision
 from jumar.model.decisions import Rechecked
@@ -167,6 +167,8 @@ def rationale(report: LoopReport) -> tuple[str, ...]:
     bullets += _declined_after(report, chosen)
     bullets.append(checks_sentence(chosen))
     bullets += recheck_sentence(report.recheck)
+    if setting(report.config, "loop", "given_by") == "agent":
+        bullets.append("given_by: agent: an agent chose what was asked for and how it was judged, as far as no file says so")
     if _allows_gameable(report.config.get("run")):
         bullets.append("allow_gameable = true: a learned set that was not made to be optimised against may score")
     if selection is not None and selection.stands == chosen.iteration_number:

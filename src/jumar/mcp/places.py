@@ -1,0 +1,87 @@
+"""Which directories and loops a client may name, and which loop it means where it names none."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from jumar.app.config.tables import take_up_redaction
+from jumar.core.text import escape, nearest
+from jumar.errors import NotFoundError, UsageError
+from jumar.loop.store.layout import list_loops, loops_directory
+from jumar.loop.store.loop_store import LoopStore
+from jumar.loop.store.running import newest_loop
+
+_LISTED = 10
+
+
+def directories_of(uris: Iterable[str]) -> tuple[Path, ...]:
+    """Return the directories that a client's roots name; what is no ``file://`` address is none."""
+    split = [urlsplit(uri) for uri in uris]
+    return tuple(Path(unquote(uri.path)).resolve() for uri in split if uri.scheme == "file" and uri.netloc in {"", "localhost"})
+
+
+@dataclass
+class Places:
+    """One server's: ``top`` is the directory that it serves, ``root`` holds the loops.
+
+    ``mine`` maps a client's session to the loop that it started last: two agents that share a repository, and even a server, do
+    not record into each other's loop.
+    """
+
+    top: Path
+    root: Path
+    mine: dict[str, str] = field(default_factory=dict[str, str])
+    _reading: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def inside(self, path: str, allowed: tuple[Path, ...]) -> Path:
+        """Return ``path``, relative to the first of ``allowed`` directories (none: the server's own), links followed.
+
+        Errors: :class:`UsageError` where it leads out of all of them.
+        """
+        roots = allowed or (self.top,)
+        try:
+            found = (roots[0] / path).resolve()
+        except (OSError, ValueError, RuntimeError) as error:
+            raise UsageError(f"{escape(path)} is no path: {error}") from None
+        if not any(found == root or root in found.parents for root in roots):
+            raise UsageError(
+                f"{escape(path)} lies outside of {', '.join(escape(str(root)) for root in roots)}: name a path in there"
+            )
+        return found
+
+    def directory(self, path: str, allowed: tuple[Path, ...]) -> Path:
+        """Return a directory :meth:`inside`. Errors: :class:`UsageError`."""
+        found = self.inside(path, allowed)
+        if not found.is_dir():
+            raise UsageError(f"{escape(path)} is no directory")
+        return found
+
+    def find(self, loop: str | None, session: str = "") -> Path:
+        """Return the directory of ``loop``; of none, that which ``session`` started last, else the newest.
+
+        Errors: :class:`NotFoundError` that lists what there is.
+        """
+        known = list_loops(self.root)
+        name = loop or self.mine.get(session)
+        if name is None:
+            newest = newest_loop([self.root])
+            if newest is None:
+                raise NotFoundError("there is no loop yet: begin with start_loop")
+            return newest
+        if name not in known:
+            there = f"there are: {', '.join(map(escape, known[-_LISTED:]))}" if known else "begin with start_loop"
+            raise NotFoundError(f"no loop is called '{escape(name)}'{nearest(name, known)}; {there}")
+        return loops_directory(self.root) / name
+
+    @contextlib.contextmanager
+    def reading(self, loop: str | None, session: str = "") -> Generator[LoopStore]:
+        """Open a loop, with its own ``[redact]`` in force; one at a time, because that holds for the whole process."""
+        with self._reading:
+            store = LoopStore.open(self.find(loop, session))
+            take_up_redaction(store)
+            yield store
