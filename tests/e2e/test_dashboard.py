@@ -108,6 +108,20 @@ def test_the_first_line_is_the_address_and_it_ends_within_a_second(loop: Path):
         stream.close()
 
 
+def test_it_ends_within_a_second_while_a_page_is_made(fresh_place: Path):
+    rows = ({"query_id": f"q{number}", "scores": [0.5] * 200, "relevant": [1, 0] * 100} for number in range(5_000))
+    (fresh_place / "large.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with serving(fresh_place) as served:
+        asking = http.client.HTTPConnection(*served.place, timeout=30)
+        asking.request("GET", "/topk?file=large.jsonl")
+        time.sleep(0.5)
+        began = time.monotonic()
+        served.process.send_signal(signal.SIGINT)
+        assert served.process.wait(60) == 0
+        assert time.monotonic() - began < 3
+        asking.close()
+
+
 def test_programs_get_what_the_command_line_prints(served: Served, loop: Path):
     listed = json.loads(served.ask("GET", "/api/loops")[1])["loops"]
     expected = jumar_json(loop, "list")["loops"]

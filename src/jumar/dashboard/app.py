@@ -8,7 +8,7 @@ import os
 import stat
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 from urllib.parse import parse_qs, quote
@@ -62,16 +62,21 @@ class Dashboard:
     library: Library
     access: Access
     is_ending: Callable[[], bool]
-    changing: threading.Lock = field(default_factory=threading.Lock)
+    changing: threading.Lock
 
     def frame(self, title: str, *trail: tuple[str, str]) -> pages.PageFrame:
         """Return what stands around a page: its name, and the way back to the first one."""
         return pages.PageFrame(title=title, trail=trail, form_token="" if self.access.read_only else self.access.form_token)
 
 
-def create_app(library: Library, access: Access, *, is_ending: Callable[[], bool] = lambda: False) -> ASGIApp:
-    """Return the application over ``library``; ``access`` says who may ask and change what, streams end when it ``is_ending``."""
-    board = Dashboard(library, access, is_ending)
+def create_app(
+    library: Library, access: Access, *, is_ending: Callable[[], bool] = lambda: False, changing: threading.Lock | None = None
+) -> ASGIApp:
+    """Return the application over ``library``; ``access`` says who may ask and change what, streams end when it ``is_ending``.
+
+    ``changing`` is held while something is changed.
+    """
+    board = Dashboard(library, access, is_ending, changing or threading.Lock())
     routes = [
         Route("/healthz", _healthz),
         Route("/favicon.ico", _no_icon),
