@@ -142,7 +142,7 @@ def test_the_dashboard_has_the_lines_of_the_design() -> None:
         "  s1: judge 4.50, cheap 3.20, gap +1.30",
         "    Issue: Cheap mode was too strict; the expensive judge saw: nuanced value",
         "    Action: Read the item: none of the judge's words stand in its text, so no",
-        "verdict   not proven: these items leave open whether it agrees with the judge",
+        "verdict   not proven: 2 items in 2 groups are too few, 30 in 20 are the least",
         "DECISION: Gap over its target: read the items that are far apart; `jumar learn`",
         "          makes a cheap judge from these verdicts",
     ):

@@ -142,7 +142,13 @@ def _tracking(tracking: Tracking | None) -> list[str]:
     if tracking.noise is not None:
         lines += _line("noise", f"two readings of the judge differ by {number(tracking.noise.mean_abs_difference)} on average")
     lines += [line for check in tracking.checks for line in _line(_HELD[check.held], check.says)]
-    return [*lines, *_line("verdict", _VERDICTS[tracking.verdict])]
+    from jumar.judging.tracking import FEWEST_GROUPS, FEWEST_ITEMS
+
+    verdict = _VERDICTS[tracking.verdict]
+    if tracking.items < FEWEST_ITEMS or tracking.groups < FEWEST_GROUPS:
+        found = f"{plural(tracking.items, 'item')} in {plural(tracking.groups, 'group')}"
+        verdict = f"not proven: {found} are too few, {FEWEST_ITEMS} in {FEWEST_GROUPS} are the least"
+    return [*lines, *_line("verdict", verdict)]
 
 
 def decision(view: DualView) -> str:
