@@ -13,7 +13,7 @@ from playwright.sync_api import sync_playwright
 
 DOCS = Path(__file__).resolve().parent
 PROGRAM = str(Path(sys.executable).with_name("jumar"))
-SCREENS = {"dashboard-run.png": ("", 860), "dashboard-iteration.png": ("/iterations/3?against=start", 900)}
+SCREENS = {"dashboard-run.png": ("", 985), "dashboard-iteration.png": ("/iterations/3?against=start", 900)}
 WIDTH = 1100
 
 

@@ -100,6 +100,7 @@ class Library:
         self._listed: tuple[Run, ...] = ()
         self._looked: float | None = None
         self._looking: threading.Thread | None = None
+        self._took = 0.0
         self._reports: dict[str, OrderedDict[Path, tuple[tuple[int, ...], Any]]] = {}
         self._tables: tuple[str, ...] = ()
         self.complete = False
@@ -110,7 +111,7 @@ class Library:
         return self._tables
 
     def runs(self) -> tuple[Run, ...]:
-        """Return the runs, newest first, as they are now where a quarter of a second is enough to see it, else as they were.
+        """Return the runs, newest first: as they are now where looking takes less than a quarter of a second, else as they were.
 
         At first those that could be read in half a second.
         """
@@ -120,7 +121,7 @@ class Library:
             if begun:
                 self._looking = threading.Thread(target=self._look, daemon=True)
                 self._looking.start()
-            looking = self._looking if begun or not self.complete else None
+            looking = self._looking if (begun and self._took < _SECOND_LOOK) or not self.complete else None
         if looking is not None:
             looking.join(_SECOND_LOOK if self.complete else _FIRST_SECONDS)
         return self._listed
@@ -207,6 +208,7 @@ class Library:
         return made
 
     def _look(self) -> None:
+        began = time.monotonic()
         try:
             kept: dict[Path, tuple[tuple[int, ...], Run]] = {}
             for run in self._found():
@@ -221,6 +223,7 @@ class Library:
         finally:
             with self._lock:
                 self.complete, self._looked, self._looking = True, self._clock(), None
+                self._took = time.monotonic() - began
 
     def _found(self) -> Iterator[Run]:
         seen: set[Path] = set()
