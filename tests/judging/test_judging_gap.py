@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
@@ -176,6 +177,16 @@ def many(offset: float) -> list[DualModeResult]:
     return [
         dual(f"i{n}", score, min(5.0, max(1.0, score + offset + (0.05 if n % 2 else -0.05)))) for n, score in enumerate(scores)
     ]
+
+
+def test_a_small_gap_that_a_constant_has_too_is_not_called_unproven() -> None:
+    draw = random.Random(3)
+    truth = [4.0 + draw.choice((-0.2, 0.2)) for _ in range(60)]
+    text = render_dashboard(view([dual(f"i{n}", score, 4.35 + (n % 2) / 10) for n, score in enumerate(truth)]))
+    assert "verdict   does not track: a check failed beyond its interval" in text.splitlines()
+    assert "DECISION: The mean gap is small, but the cheap judge does no better than what needs no judge: " in decided(text)
+    found = render_dashboard(view([dual(f"i{n}", score, 4.0 + draw.choice((-0.2, 0.2))) for n, score in enumerate(truth)]))
+    assert "verdict   not proven: these items leave open whether it agrees with the judge" in found.splitlines()
 
 
 def test_a_judge_that_tracks_is_told_whether_the_items_are_good_too() -> None:

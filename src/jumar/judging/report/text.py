@@ -168,6 +168,8 @@ def decision(view: DualView) -> str:
         return "Gap improving, continuing optimization"
     if view.previous is not None and summary.abs_gap_mean > view.previous:
         return "Gap growing: look at what changed since the last iteration"
+    if summary.gap_met and tracking.verdict == "does_not_track":
+        return "The mean gap is small, but the cheap judge does no better than what needs no judge: look at the checks"
     if summary.gap_met:
         return "The mean gap is small, but that the cheap judge tracks is not proven: look at the checks"
     return "Gap over its target: read the items that are far apart; `jumar learn` makes a cheap judge from these verdicts"
