@@ -237,7 +237,11 @@ def _results(items: Sequence[Item], columns: Mapping[tuple[str, str], Floats], s
             results.append(_nothing(name, tolerance))
             continue
         changed = values[own, place]
-        gained = sorted((at for at in own.tolist() if values[at, place] > 0), key=lambda at: (-values[at, place], items[at].id))
+        gained = sorted(
+            # what differs in the last bits only is equal, on every machine
+            (at for at in own.tolist() if values[at, place] > 0),
+            key=lambda at: (-round(values[at, place], 9), items[at].id),
+        )
         results.append(
             ProbeResult(
                 name=name,
