@@ -142,8 +142,9 @@ def responses(reply: Reply, model: str, identifier: str) -> Iterable[str]:
     )
     if reply.call is not None:
         arguments = json.dumps(reply.call.arguments)
-        called = {"name": reply.call.tool, "arguments": arguments, "call_id": identifier, "id": f"fc_{identifier}"}
-        items.append({"type": "function_call", **called})
+        space, mark, name = reply.call.tool.rpartition("__")
+        called = {"name": name, "arguments": arguments, "call_id": identifier, "id": f"fc_{identifier}"}
+        items.append({"type": "function_call", **called, **({"namespace": space} if mark else {})})
     usage = {
         "input_tokens": reply.prompt_tokens,
         "input_tokens_details": {"cached_tokens": 0},
