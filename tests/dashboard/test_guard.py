@@ -41,7 +41,14 @@ def test_this_machine_is_answered(host: str):
     assert headers["x-content-type-options"] == "nosniff"
 
 
-@pytest.mark.parametrize("host", ["evil.example:8400", "127.0.0.1:80", "127.0.0.1", "", "127.0.0.1.evil.example:8400"])
+OTHER_HOSTS = (
+    "evil.example:8400 127.0.0.1:80 127.0.0.1 127.0.0.1.evil.example:8400 127.0.0.1.:8400 localhost.:8400 u@127.0.0.1:8400 "
+    "127.0.0.1:8400@evil.example 127.0.0.1:08400 0x7f000001:8400 2130706433:8400 [::ffff:127.0.0.1]:8400 "
+    "127.0.0.1:8400,evil 0.0.0.0:8400"
+)
+
+
+@pytest.mark.parametrize("host", ["", *OTHER_HOSTS.split()])
 def test_another_name_of_the_host_is_refused_first(host: str):
     assert ask(HERE, host=host)[0] == 403
     assert ask(HERE, "POST", **(OURS | {"host": host, "origin": f"http://{host}"}))[0] == 403
@@ -56,6 +63,11 @@ def test_another_name_of_the_host_is_refused_first(host: str):
         {"origin": "http://127.0.0.1:9000"},
         {"sec-fetch-site": "cross-site"},
         {"sec-fetch-site": "same-site"},
+        {"sec-fetch-site": "none"},
+        {"origin": "http://localhost:8400"},
+        {"origin": "http://127.0.0.1:8400.evil.example"},
+        {"origin": "127.0.0.1:8400"},
+        {"origin": "http://evil.example", "x-forwarded-host": "127.0.0.1:8400", "x-http-method-override": "POST"},
     ],
 )
 def test_a_change_from_elsewhere_is_refused(other: dict[str, str]):

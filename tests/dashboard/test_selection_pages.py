@@ -82,6 +82,15 @@ def test_a_page_leads_to_the_queries_beside_it_whatever_they_are_called():
     assert seen == len(LABELLED)
 
 
+@pytest.mark.parametrize("labelled", [{}, {"relevant": [1, 0]}])
+def test_a_name_that_no_address_can_hold_has_one_all_the_same(labelled: dict[str, list[int]]):
+    Path("half.jsonl").write_text(
+        "".join(json.dumps({"query_id": name, "scores": [0.9, 0.5]} | labelled) + "\n" for name in ("first", "\ud800"))
+    )
+    (link,) = re.findall(r'rel="next" href="([^"]+)"', page("/topk?file=half.jsonl"))
+    assert r"Query \ud800" in page(f"/topk{html.unescape(link)}")
+
+
 def test_a_ranking_without_scores_has_a_page():
     assert "Query 2" in page("/topk?file=plain.jsonl&query=2")
 

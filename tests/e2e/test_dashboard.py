@@ -9,8 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -18,66 +17,11 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 import pytest
+from boards import HOSTILE, Served, hidden_fields, project, root_of, serving
 from learn_items import judged_items, write_items
 from loops import jumar, jumar_json
 
 pytest.importorskip("uvicorn")
-
-HOSTILE = '<img src=x onerror="window.__pwned=1">.md'
-AGENT = f"""
-import os, pathlib
-number = int(os.environ["JUMAR_ITERATION"])
-pathlib.Path("text.md").write_text(f"words {{number}}\\n<script>window.__pwned={{number}}</script>\\n")
-pathlib.Path({HOSTILE!r}).write_text("'\\"><svg onload=window.__pwned=1>\\n")
-print("</pre><script>window.__pwned=1</script>\\x1b[2J")
-"""
-
-
-@dataclass
-class Served:
-    """A dashboard that runs: its address and process."""
-
-    address: str
-    process: subprocess.Popen[str]
-
-    @property
-    def place(self) -> tuple[str, int]:
-        found = re.match(r"http://([\d.]+):(\d+)/", self.address)
-        assert found is not None
-        return found[1], int(found[2])
-
-    def ask(self, method: str, path: str, body: str | None = None, **headers: str) -> tuple[int, str]:
-        connection = http.client.HTTPConnection(*self.place, timeout=20)
-        connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
-        answer = connection.getresponse()
-        try:
-            return answer.status, answer.read().decode()
-        finally:
-            connection.close()
-
-
-@contextmanager
-def serving(directory: Path, *options: str) -> Generator[Served]:
-    command = [sys.executable, "-m", "jumar.cli.entry", "dashboard", "--no-open", *options]
-    with subprocess.Popen(command, cwd=directory, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            yield Served(process.stdout.readline().strip(), process)
-        finally:
-            process.send_signal(signal.SIGINT)
-            process.wait(20)
-
-
-def project(place: Path, passes: int = 3) -> Path:
-    (place / "agent.py").write_text(AGENT)
-    (place / "text.md").write_text("words 0\n")
-    (place / "jumar.toml").write_text(
-        f'[loop]\nid = "t"\nobjective = "{{{{ 7 * 7 }}}} <b>bold</b>"\nmax_iterations = {passes}\n[stop]\nkeep_going = true\n'
-        f'[generator]\ncommand = ["{sys.executable}", "agent.py"]\n'
-        '[[checks]]\nname = "words <i>"\ncommand = "grep -q words text.md"\n'
-        '[[scorers]]\ndimension = "quality"\ncommand = "case $(head -1 text.md) in *2) echo 0.9;; *) echo 0.5;; esac"\n'
-    )
-    return place
 
 
 @pytest.fixture
@@ -158,7 +102,7 @@ def test_a_damaged_loop_is_a_page_that_says_so(served: Served, loop: Path):
 
 
 def test_changes_need_our_form_and_our_origin(served: Served, loop: Path):
-    fields = _hidden(served)
+    fields = hidden_fields(served)
     host = f"http://{served.address.split('/')[2]}"
     form = {"content_type": "application/x-www-form-urlencoded", "origin": host}
     choice = {"use": "1", "reason": "because"}
@@ -179,17 +123,12 @@ def test_a_button_that_is_pressed_twice_changes_once(served: Served, loop: Path)
     form = {"content_type": "application/x-www-form-urlencoded", "origin": f"http://{served.address.split('/')[2]}"}
     choice = {"use": "1", "reason": "because"}
     for what, before, after in (("select", 2, 2), ("apply", 2, 1), ("undo", 1, 2)):
-        body = urlencode(choice | _hidden(served))
+        body = urlencode(choice | hidden_fields(served))
         assert (loop / "text.md").read_text().startswith(f"words {before}\n")
         assert served.ask("POST", f"/loops/t/{what}", body, **form)[0] == 303
         status, said = served.ask("POST", f"/loops/t/{what}", body, **form)
         assert (status, "something was decided since this page was shown" in said) == (400, True)
         assert (loop / "text.md").read_text().startswith(f"words {after}\n")
-
-
-def _hidden(served: Served) -> dict[str, str]:
-    """Return the hidden fields of the forms of a loop's page."""
-    return dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]+)"', served.ask("GET", "/loops/t/decide")[1]))
 
 
 ASKING = """
@@ -261,19 +200,15 @@ def seen(browser: Any, served: Served) -> Iterator[Seen]:
     told = Seen(page, [], [])
     page.on("console", lambda message: told.complaints.append(message.text) if message.type in {"error", "warning"} else None)
     page.on("pageerror", lambda error: told.complaints.append(str(error)))
-    page.on("request", lambda request: None if request.url.startswith(_root(served)) else told.elsewhere.append(request.url))
+    page.on("request", lambda request: None if request.url.startswith(root_of(served)) else told.elsewhere.append(request.url))
     page.goto(served.address)
     yield told
     page.close()
 
 
-def _root(served: Served) -> str:
-    return "/".join(served.address.split("/")[:3])
-
-
 def test_keys_lead_through_the_iterations(seen: Seen, served: Served):
     page = seen.page
-    page.goto(f"{_root(served)}/loops/t/iterations/1")
+    page.goto(f"{root_of(served)}/loops/t/iterations/1")
     page.keyboard.press("j")
     page.wait_for_url("**/iterations/2")
     page.keyboard.press("k")
@@ -361,7 +296,7 @@ def test_every_screen_is_inert_fits_and_is_there_for_all(seen: Seen, served: Ser
     for width, scheme in ((1280, "light"), (768, "dark"), (375, "light")):
         page.set_viewport_size({"width": width, "height": 800})
         page.emulate_media(color_scheme=scheme)
-        address = f"{_root(served)}/{SCREENS[screen]}"
+        address = f"{root_of(served)}/{SCREENS[screen]}"
         if address.endswith("PATTERN"):
             page.goto(address.partition("/patterns")[0])
             address = page.locator("a[href*='/patterns/']").first.evaluate("link => link.href")
@@ -429,7 +364,7 @@ def test_a_loop_that_runs_is_killed_and_goes_on_is_shown_as_it_is(browser: Any, 
             deadline = time.monotonic() + 60
             while not (place / ".jumar/loops/t/iterations/iteration-002").exists() and time.monotonic() < deadline:
                 time.sleep(0.05)
-            page.goto(f"{_root(served)}/loops/t")
+            page.goto(f"{root_of(served)}/loops/t")
             assert page.locator("svg.wide .mark").count() == 3
             assert page.locator(".notice").inner_text().startswith("Now running (process ")
             running.kill()
@@ -445,7 +380,7 @@ def test_a_loop_that_runs_is_killed_and_goes_on_is_shown_as_it_is(browser: Any, 
 
 def test_a_point_says_what_it_is_and_arrows_lead_along_the_points(seen: Seen, served: Served):
     page = seen.page
-    page.goto(f"{_root(served)}/loops/t")
+    page.goto(f"{root_of(served)}/loops/t")
     points, tip = page.locator("svg.wide a"), page.locator(".tip")
     points.nth(1).hover()
     assert tip.inner_text().startswith("iteration 1: 50%, verified")
@@ -461,7 +396,7 @@ def test_the_figures_that_matter_are_in_sight_on_a_narrow_screen(seen: Seen, ser
     page = seen.page
     page.set_viewport_size({"width": 375, "height": 800})
     for address, cell in (("", ".runs td.best"), ("loops/t", ".scores tr.chosen td.note-cell"), ("loops/t/decide", "td.wrap")):
-        page.goto(f"{_root(served)}/{address}")
+        page.goto(f"{root_of(served)}/{address}")
         box = page.locator(cell).first.bounding_box()
         assert box["x"] >= 0
         assert box["x"] + box["width"] <= 375

@@ -66,7 +66,8 @@ def _read(path: Path, asked: SelectionAsked) -> tuple[Sequence[QueryScores], Com
         if not rankings:
             raise UsageError(f"{asked.file} holds no ranking")
         unlabelled = [
-            QueryScores(query_id=str(one.query_id), scores=_sorted(one.scores, asked.scale), relevant=None) for one in rankings
+            QueryScores(query_id=_in_address(str(one.query_id)), scores=_sorted(one.scores, asked.scale), relevant=None)
+            for one in rankings
         ]
         return unlabelled, None
     return _compared(path, (status.st_mtime_ns, status.st_size), asked)
@@ -75,12 +76,17 @@ def _read(path: Path, asked: SelectionAsked) -> tuple[Sequence[QueryScores], Com
 @lru_cache(maxsize=8)
 def _compared(path: Path, _stamp: tuple[int, int], asked: SelectionAsked) -> tuple[Sequence[QueryScores], Comparison | None]:
     queries = read_runs(path, scale=asked.scale)
-    found = [QueryScores(query_id=one.query_id, scores=one.scores, relevant=one.relevant) for one in queries]
+    found = [QueryScores(query_id=_in_address(one.query_id), scores=one.scores, relevant=one.relevant) for one in queries]
     if len(queries) > _MOST_COMPARED:
         return found, None
     from jumar.topk.tuning.metrics import compare
 
     return found, compare(queries, max_k=asked.max_k, min_k=asked.min_k, scale=asked.scale)
+
+
+def _in_address(query_id: str) -> str:
+    """Return a name as an address can hold it: half of a pair of surrogates, which JSON can write, stands for no letter."""
+    return query_id.encode("utf-8", "backslashreplace").decode()
 
 
 def _sorted(scores: Sequence[float], scale: Scale) -> tuple[float, ...]:
