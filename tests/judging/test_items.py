@@ -230,6 +230,13 @@ def test_what_is_wrong_in_a_table_is_named_by_its_line(content: str | bytes, mes
         read(write(content, "in.csv"))
 
 
+@pytest.mark.parametrize(("header", "mark"), [("id;text", "a semicolon"), ("id\ttext", "a tab")])
+def test_cells_that_are_parted_by_something_else_are_told_so(header: str, mark: str):
+    with pytest.raises(ItemError, match=f"^in.csv, line 1: one column, with {mark} in its name; save it with commas"):
+        read(write(f"{header}\n1,x\n", "in.csv"))
+    assert [None] == [one.group for one in read(write("text\nx; y\n", "in.csv"))]
+
+
 def test_a_mapped_key_that_is_not_there_names_the_nearest():
     with pytest.raises(
         ItemError, match=r"no 'anser', which --field maps to text \(did you mean 'answer'\?\); there are: id, answer"

@@ -268,6 +268,11 @@ class _Table:
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise ItemError(f"{self._file}, line {number}: two columns are called '{twice}'; give each its own name")
+        if len(names) == 1 and (other := next((mark for mark in ";\t" if mark in names[0]), None)):
+            mark = "a semicolon" if other == ";" else "a tab"
+            raise ItemError(
+                f"{self._file}, line {number}: one column, with {mark} in its name; save it with commas, or with tabs as .tsv"
+            )
         return names
 
     def _lines(self) -> Iterator[str]:
