@@ -230,6 +230,16 @@ def test_quiet_says_nothing_unless_json_is_asked_for(mode: str) -> None:
     assert call("evaluate", "in.jsonl", "--mode", mode, "--judge", "mock:", "-q", "--json", check=0).document["mode"] == mode
 
 
+def test_scores_out_of_range_among_others_name_the_option_for_the_scale(tmp_path: Path) -> None:
+    items, judged = tmp_path / "items.jsonl", tmp_path / "judged.jsonl"
+    items.write_text("".join(json.dumps({"id": f"i{number}", "text": f"text {number}"}) + "\n" for number in range(10)))
+    rows = [json.dumps({"id": f"i{number}", "judge_scores": number}) for number in range(5)]
+    rows += [json.dumps({"id": f"i{number}", "judge_scores": 3}) for number in range(5, 10)]
+    judged.write_text("\n".join(rows) + "\n")
+    told = call("evaluate", str(items), "--mode", "expensive", "--judge", f"replay:{judged}", check=0).out
+    assert "unscored  1 out_of_range; --judge-scale LO,HI" in told
+
+
 def test_a_score_out_of_range_names_the_option_for_the_scale(tmp_path: Path) -> None:
     rows(*STORIES)
     (tmp_path / "ten.py").write_text('print(\'{"gestalt": 6.6, "reasoning": "good"}\')\n')

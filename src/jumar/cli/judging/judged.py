@@ -313,7 +313,10 @@ def show_judged(found: JudgedEvaluation) -> None:
         _print_expensive(found)
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in found.expensive.unscored_kinds.items())
     if kinds:
-        print_line("unscored", kinds)
+        other_scale = (
+            "; --judge-scale LO,HI names a judge's own scale" if "out_of_range" in found.expensive.unscored_kinds else ""
+        )
+        print_line("unscored", f"{kinds}{other_scale}")
     if found.dual is None:
         _print_state(found)
 
