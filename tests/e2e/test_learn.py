@@ -200,7 +200,7 @@ def test_a_minimum_of_iterations_decides_about_the_result_and_has_to_be_possible
 ) -> None:
     words = ("learn", str(judged), "--judge", f"replay:{judged}", "--max-iterations", "4", "--min-iterations")
     other = call(*words, "3", "-o", str(finished[0]), check=2)
-    assert "min_iterations: None, now 3" in other.err
+    assert "min_iterations: not given, now 3" in other.err
     never = call(*words, "5", "-o", str(tmp_path / "out"), check=2)
     assert "--min-iterations 5 is more than --max-iterations 4" in never.err
     assert not (tmp_path / "out").exists()
