@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -136,3 +137,10 @@ def test_a_command_to_copy_outside_of_any_command_names_no_root():
     loop = Path(".jumar/loops/t")
     assert "jumar apply --undo" == command_for("apply", loop, "--undo")
     assert "jumar apply t --undo" == command_for("apply", loop, "--undo", named=True)
+
+
+@pytest.mark.usefixtures("fresh_place")
+def test_what_else_breaks_a_line_is_counted_as_a_part_of_it() -> None:
+    record([{"score": 0.5, "text": "a\n"}, {"score": 0.6, "text": "a\nb\x0c-c\r-d\u2028-e\n"}])
+    (counted,) = json.loads(call("diff", "t", "1", "2", "--stat", "--json", check=0).out)["stat"]
+    assert (counted["added_lines"], counted["removed_lines"]) == (1, 0)

@@ -99,6 +99,8 @@ def test_a_token_is_asked_for_and_kept_as_a_cookie():
     assert ask(access, path="/healthz", host="anything")[0] == 200
     status, headers = ask(access, path="/loops/a", host="anything", query="x=1&token=s3cret-token")
     assert (status, headers["location"]) == (303, "/loops/a?x=1")
+    elsewhere = ask(access, path="//evil.example/", host="anything", query="token=s3cret-token")[1]
+    assert elsewhere["location"] == "/evil.example/"
     assert {"httponly", "samesite=strict"} <= {part.strip().lower() for part in headers["set-cookie"].split(";")}
 
 

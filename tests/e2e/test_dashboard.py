@@ -177,9 +177,11 @@ def test_read_only_has_no_form_and_takes_none(loop: Path):
 def test_another_interface_needs_a_token(loop: Path):
     refused = jumar(loop, "dashboard", "--no-open", "--host", "0.0.0.0", check=2)
     assert "--token" in refused.stderr
-    with serving(loop, "--token", "s3cret") as served:
-        assert served.address.endswith("/?token=s3cret")
-        assert served.ask("GET", "/")[0] == 401
+    for token, shown in (("s3cret", "s3cret"), ("a+b/c&d==", "a%2Bb%2Fc%26d%3D%3D")):
+        with serving(loop, "--token", token) as served:
+            assert served.address.endswith(f"/?token={shown}")
+            assert served.ask("GET", "/")[0] == 401
+            assert served.ask("GET", f"/?token={shown}")[0] == 303
 
 
 # --------------------------------------------------------------------------------------------------------- in a browser

@@ -6,6 +6,7 @@ import contextlib
 import socket
 import webbrowser
 from pathlib import Path
+from urllib.parse import urlencode
 
 import click
 
@@ -53,7 +54,7 @@ def dashboard_command(
             raise UsageError(f"cannot listen on {host}, port {port}: {error.strerror}; --port takes another one") from None
         number: int = listening.getsockname()[1]
         shown = f"[{host}]" if ":" in host else host
-        address = f"http://{shown}:{number}/" + (f"?token={token}" if token else "")
+        address = f"http://{shown}:{number}/" + (f"?{urlencode({'token': token})}" if token else "")
         if as_json:
             print_json({"address": address, "read_only": read_only})
         else:

@@ -104,7 +104,7 @@ class Guard:
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         if scope["method"] == "GET" and any(name == "token" and _same(value, token) for name, value in query):
             rest = urlencode([(name, value) for name, value in query if name != "token"])
-            answer = RedirectResponse(scope["path"] + (f"?{rest}" if rest else ""), 303)
+            answer = RedirectResponse("/" + scope["path"].lstrip("/") + (f"?{rest}" if rest else ""), 303)
             answer.set_cookie(COOKIE, token, httponly=True, samesite="strict")
             return answer
         return PlainTextResponse("A token is needed: open the address that `jumar dashboard` printed.\n", 401)

@@ -103,7 +103,7 @@ def _changes(diff: SnapshotDiff) -> list[PathChange]:
 
 
 def _counted(change: PathChange) -> dict[str, Any]:
-    lines = (change.text or "").splitlines()
+    lines = (change.text or "").split("\n")  # at nothing else: other breaks are part of a line
     return {
         "path": change.path,
         "added_lines": None if change.text is None else sum(line.startswith("+") for line in lines),
