@@ -13,7 +13,7 @@ from jumar.dashboard.pages import address_of, tabs_of
 from jumar.errors import JumarError
 from jumar.loop.decisions.apply import plan_undo, way_back
 from jumar.loop.report.diff import DiffLimits, compare
-from jumar.loop.report.ending import given_by
+from jumar.loop.report.ending import why_chosen
 from jumar.loop.report.reasons import capital, kind_words
 from jumar.loop.report.rows import VERIFIED
 from jumar.model.ordering import valid_score
@@ -38,7 +38,7 @@ def decide(frame: PageFrame, run: Run, store: LoopStore, report: LoopReport) -> 
         "address": address_of(run),
         "chosen": report.chosen,
         "lead": "Nothing is selected." if report.chosen is None else f"Iteration {iteration_label(report.chosen)} is selected.",
-        "reason": "" if report.chosen is None else given_by(report),
+        "reason": "" if report.chosen is None else why_chosen(report),
         "compared": _compared(report),
         "margin": _margin(report),
         "choices": [

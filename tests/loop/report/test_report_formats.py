@@ -85,7 +85,7 @@ def test_the_document_has_everything():
     assert set(document) == {
         "format", "loop_id", "created_at", "storage_path", "selected_iteration", "reason", "selection", "override", "order",
         "criteria", "weights", "stop", "spend", "summary", "trajectory", "degradation", "diminishing_returns", "rationale",
-        "ranking", "budget", "course",
+        "ranking", "budget", "course", "given_by",
         "rechecked", "rechecked_because",
         "recommendations", "checklist", "certainty", "artifacts_complete", "records", "decisions", "config",
     }  # fmt: skip

@@ -194,7 +194,7 @@ def _cut_off(report: LoopReport) -> str:
     return f"Iteration {number} was cut off and has no row; what it changed is set aside when the loop is resumed."
 
 
-def given_by(report: LoopReport) -> str:
+def why_chosen(report: LoopReport) -> str:
     """Return why the selected iteration stands, for a page: the rule's reason, or who chose it and what the rules would."""
     override = report.override
     return _overridden(report) if override is not None and report.chosen == override.best_iteration else reason_of(report)

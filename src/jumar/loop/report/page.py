@@ -27,7 +27,7 @@ from jumar.core.text import cut, escape, percent, plural, points, short_dollars
 from jumar.loop.report.advice import causes, checklist, recommendations
 from jumar.loop.report.changes import IterationChanges
 from jumar.loop.report.diff import artifact_lines, artifacts_sentence
-from jumar.loop.report.ending import given_by
+from jumar.loop.report.ending import why_chosen
 from jumar.loop.report.judged import DECIDED_COLUMNS, LEARNED_COLUMNS, decided_notes, decided_rows, learned_rows, take_over
 from jumar.loop.report.plot import MOST_MARKS, sparklines, trajectory_plot
 from jumar.loop.report.read import LoopReport, is_run, setting
@@ -90,7 +90,7 @@ def render_html(report: LoopReport, layout: Layout = DOCUMENT, changes: Sequence
     kinds = set[str]() if wide is None else {mark.kind for mark in wide.panels[0].marks}
     legend = [(kind, words) for kind, words in _LEGEND if kind in kinds] + [("stair", "running best")]
     page = _page(report) | {
-        "reason": given_by(report),
+        "reason": why_chosen(report),
         "decisions": [_decision(entry) | {"at": moment(entry.decision.at), "kind": kind_words(entry)} for entry in report.trail],
         "number": report.chosen,
         "lead": _lead(report),
