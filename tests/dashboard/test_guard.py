@@ -41,6 +41,13 @@ def test_this_machine_is_answered(host: str):
     assert headers["x-content-type-options"] == "nosniff"
 
 
+def test_the_usual_port_is_left_out_by_browsers():
+    usual = Access(hosts=local_hosts(80))
+    assert ask(usual, host="localhost")[0] == 200
+    assert ask(usual, "POST", host="localhost", origin="http://localhost")[0] == 200
+    assert ask(usual, host="evil.example")[0] == 403
+
+
 OTHER_HOSTS = (
     "evil.example:8400 127.0.0.1:80 127.0.0.1 127.0.0.1.evil.example:8400 127.0.0.1.:8400 localhost.:8400 u@127.0.0.1:8400 "
     "127.0.0.1:8400@evil.example 127.0.0.1:08400 0x7f000001:8400 2130706433:8400 [::ffff:127.0.0.1]:8400 "

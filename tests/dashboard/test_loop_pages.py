@@ -157,3 +157,11 @@ def test_a_run_whose_checks_count_tests_says_from_how_many_to_how_many():
     assert "from 50%; 1/2 → 2/2 tests; verified" in shown
     assert "Iterations 1 of 3" in shown
     assert "tests 2 of 2 tests pass +1" in shown
+
+
+def test_who_asks_only_for_the_head_of_a_stream_is_not_kept():
+    record([0.5])
+    app = create_app(Library([Path(".jumar")], Path()), Access(hosts=local_hosts(8400)))
+    status, headers, body = visit(app, "/events/loop/t", method="HEAD", host="127.0.0.1:8400")
+    assert (status, body) == (200, "")
+    assert headers["content-type"].startswith("text/event-stream")

@@ -342,7 +342,8 @@ def _events(board: Dashboard) -> Callable[[Request], Any]:
             run = await run_in_threadpool(board.library.find, kind, request.path_params["key"])
         except NotFoundError:
             return PlainTextResponse("", 404)
-        return StreamingResponse(_changes_of(board, run, request), media_type="text/event-stream")
+        stream = () if request.method == "HEAD" else _changes_of(board, run, request)
+        return StreamingResponse(stream, media_type="text/event-stream")
 
     return answer
 
