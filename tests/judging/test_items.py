@@ -230,9 +230,9 @@ def test_what_is_wrong_in_a_table_is_named_by_its_line(content: str | bytes, mes
         read(write(content, "in.csv"))
 
 
-@pytest.mark.parametrize(("header", "mark"), [("id;text", "a semicolon"), ("id\ttext", "a tab")])
-def test_cells_that_are_parted_by_something_else_are_told_so(header: str, mark: str):
-    with pytest.raises(ItemError, match=f"^in.csv, line 1: one column, with {mark} in its name; save it with commas"):
+@pytest.mark.parametrize("header", ["id;text", "id\ttext"])
+def test_cells_that_are_parted_by_something_else_are_told_so(header: str):
+    with pytest.raises(ItemError, match=r"^in.csv, line 1: one column, '.*'; columns are separated by commas in .csv"):
         read(write(f"{header}\n1,x\n", "in.csv"))
     assert [None] == [one.group for one in read(write("text\nx; y\n", "in.csv"))]
 

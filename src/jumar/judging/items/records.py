@@ -123,11 +123,9 @@ class ItemReader:
         key = self._key("text")
         text = record.get(key)
         if key not in record:
-            odd = next((one for one in record if table and ";" in one), None)
-            hint = "" if odd is None else "; columns are separated by commas in .csv and by tabs in .tsv"
             raise ItemError(
                 f"{where}: '{escape(key)}' is missing, and there is no 'title' with 'acceptance_criteria', which make a story; "
-                f"name the key of the text: --field text=KEY. There are: {_keys(record)}{hint}"
+                f"name the key of the text: --field text=KEY. There are: {_keys(record)}"
             )
         if text is not None and not isinstance(text, str):
             raise ItemError(f"{where}: '{escape(key)}' is {_shown(text)}; give a text")

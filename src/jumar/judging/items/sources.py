@@ -268,10 +268,10 @@ class _Table:
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise ItemError(f"{self._file}, line {number}: two columns are called '{twice}'; give each its own name")
-        if len(names) == 1 and (other := next((mark for mark in ";\t" if mark in names[0]), None)):
-            mark = "a semicolon" if other == ";" else "a tab"
+        if len(names) == 1 and {";", "\t"} & {*names[0]}:
             raise ItemError(
-                f"{self._file}, line {number}: one column, with {mark} in its name; save it with commas, or with tabs as .tsv"
+                f"{self._file}, line {number}: one column, '{escape(names[0])}'; columns are separated by commas in .csv and by "
+                "tabs in .tsv"
             )
         return names
 
