@@ -57,8 +57,8 @@ class Access:
 
 def local_hosts(port: int) -> frozenset[str]:
     """Return the Host headers that a browser on this machine sends to a server on the loopback interface."""
-    names = frozenset(("127.0.0.1", "localhost", "[::1]"))
-    return frozenset(f"{name}:{port}" for name in names) | (names if port == 80 else frozenset())  # which browsers leave out
+    ends = (f":{port}", "") if port == 80 else (f":{port}",)  # the usual one is left out
+    return frozenset(f"{name}{end}" for name in ("127.0.0.1", "localhost", "[::1]") for end in ends)
 
 
 class Guard:
