@@ -1,13 +1,18 @@
-"""``jumar mcp``: the server that agents call."""
+"""``jumar mcp`` and ``jumar hook``: what coding agents call."""
 
 from __future__ import annotations
 
+import json
+import os
+import sys
 from pathlib import Path
+from typing import Any, cast
 
 import click
 
 from jumar.cli.common import print_text, root_option
 from jumar.core.lazy import need_extra
+from jumar.errors import UsageError
 
 _EPILOG = """\b
 Examples:
@@ -38,4 +43,34 @@ def mcp_command(root: Path, port: int, *, http: bool, token: str | None) -> int:
     print_text(f"{address}\nAuthorization: Bearer {secret}")
     with listening:
         serve_http(listening, Path(), root, secret)
+    return 0
+
+
+_HOOK_EPILOG = """\b
+Examples:
+  jumar hook < event.json
+
+The plugin in plugins/claude-code calls it; see docs/how-to/mcp.md."""
+
+
+@click.command("hook", epilog=_HOOK_EPILOG)
+@root_option
+def hook_command(root: Path) -> int:
+    """Answer a hook of Claude Code, which gives its event on stdin.
+
+    In a session that began with /jumar:loop the work is recorded each time the agent wants to stop, and it is told what fails
+    until the loop has ended. In any other session nothing is done.
+    """
+    from jumar.mcp.hook import heard
+
+    try:
+        asked = json.loads(sys.stdin.read())
+    except ValueError:
+        asked = None
+    if not isinstance(asked, dict):
+        raise UsageError("what stands on stdin is no JSON object: `jumar hook` reads what Claude Code gives its hooks")
+    top = Path(os.environ.get("CLAUDE_PROJECT_DIR") or Path.cwd())
+    answer = heard(cast("dict[str, Any]", asked), top, root if root.is_absolute() else top / root)
+    if answer is not None:
+        print_text(json.dumps(answer))
     return 0
