@@ -39,6 +39,10 @@ def command(name: str) -> click.Command:
     return found
 
 
+PROTOCOLS = {"hook", "mcp"}
+"""Commands whose output is a protocol's: for programs alone, and JSON always."""
+
+
 def options(name: str) -> list[click.Option]:
     return [option for option in command(name).params if isinstance(option, click.Option)]
 
@@ -61,7 +65,7 @@ def test_no_argument_shows_the_help():
 @pytest.mark.parametrize("name", EVERY)
 def test_every_command_answers_in_json_and_can_be_quiet(name: str):
     flags = {flag for option in options(name) for flag in option.opts}
-    assert set(COMMON) <= flags
+    assert set(COMMON) <= flags or name in PROTOCOLS
     assert (name in WITHOUT_ROOT) == ("--root" not in flags)
 
 

@@ -73,9 +73,11 @@ def test_shared_options_are_shared():
     )
     for name in COMMANDS:
         found = in_help(name)
+        assert shared[frozenset({"--root"})] == found.get(frozenset({"--root"}), "JUMAR_ROOT")
+        if name in {"hook", "mcp"}:  # what they print is a protocol's
+            continue
         assert f"JUMAR_{name.upper().replace(' ', '_')}_JSON" == found[frozenset({"--json"})]
         assert f"JUMAR_{name.upper().replace(' ', '_')}_QUIET" == found[frozenset({"-q", "--quiet"})]
-        assert shared[frozenset({"--root"})] == found.get(frozenset({"--root"}), "JUMAR_ROOT")
 
 
 def test_usage_lines_name_the_arguments():

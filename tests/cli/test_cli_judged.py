@@ -295,9 +295,16 @@ def test_an_item_without_a_score_is_shown_with_a_dash() -> None:
 
 def test_each_advice_is_true_of_the_items(recorded_data: Path) -> None:
     """Counted again, with nothing but the texts: who has the phrase, and what both judges say of those."""
-    path = recorded_data / "judged" / "vicuna.jsonl"
+    path, records = Path("judged.jsonl"), lines_of(recorded_data / "judged" / "vicuna.jsonl")
+    marked = set(sorted({one["group"] for one in records})[::3])
+    for one in records:
+        if one["group"] in marked:
+            one["text"] += " Ask your doctor first."
+            one["judge_scores"] = [max(1, score - 2) for score in one["judge_scores"]]
+            one["judge_feedback"] = ['It ends with "Ask your doctor first", which helps nobody.' for _ in one["judge_scores"]]
+    path.write_text("".join(json.dumps(one) + "\n" for one in records))
     call("evaluate", path, "--judge", f"replay:{path}", "-o", "outputs", "--per-item", "o.jsonl", check=0)
-    items = {one["id"]: one for one in map(json.loads, path.read_text("utf-8").splitlines())}
+    items = {one["id"]: one for one in records}
     scores = {one["id"]: one for one in lines_of("o.jsonl")}
     advised = {
         one["support"]["phrase"]: one for one in read("outputs/iteration_1/gap_analysis.json")["large_gaps"] if one["support"]

@@ -139,7 +139,7 @@ WORD = re.compile(r"[a-z0-9-]+")
 TAGS = set(
     WORD.findall(
         "html head meta title style body header main footer p h1 h2 h3 strong small dl dt dd div section figure svg desc path g "
-        "circle text ul li span b abbr table thead tbody tr th td details summary pre br"
+        "circle text tspan ul li span b abbr table thead tbody tr th td details summary pre br"
     )
 )
 ATTRIBUTES = set(

@@ -16,9 +16,9 @@ from jumar.errors import UsageError
 
 _EPILOG = """\b
 Examples:
-  jumar mcp                                    what an agent's configuration starts, over stdin and stdout
+  jumar mcp                       what an agent's configuration starts, over stdin and stdout
   claude mcp add jumar -- jumar mcp
-  jumar mcp --http --port 8401                 over HTTP on this machine; prints address and token
+  jumar mcp --http --port 8401    over HTTP on this machine; prints address and token
 
 It serves the current directory: no path that a client names leaves it, or the roots that the client gave."""
 

@@ -39,7 +39,7 @@ def test_every_line_that_changed_is_there_as_text():
     for number in range(2, 6):
         text = diff_snapshots(store(), number - 1, number).changed[0].text
         block = shown.partition(f"<summary>Iteration {number} ")[2].partition("</details>")[0]
-        lines = re.sub(r"<[^>]+>", "", block.partition('<pre class="diff">')[2].partition("</pre>")[0])
+        lines = re.sub(r"<[^>]+>", "", re.split(r'<pre class="diff"[^>]*>', block, maxsplit=1)[1].partition("</pre>")[0])
         assert html.unescape(lines) == text
 
 
