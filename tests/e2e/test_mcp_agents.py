@@ -84,7 +84,6 @@ def test_an_agent_keeps_its_best_through_the_server(name: str, place: Path):
             capture_output=True,
             text=True,
             timeout=170,
-            check=False,
         )
         asked = server.asked(len(server.turns) - 1)
         assert len(server.turns) == len(script), (done.stdout[-2000:], done.stderr[-1000:], asked[-1500:])
