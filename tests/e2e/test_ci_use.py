@@ -23,7 +23,8 @@ from loops import calls, jumar, jumar_json, started_on_a_terminal, write_loop
 
 from jumar.cli.loop.run import run_command
 
-PAGE = Path(__file__).parents[2] / "docs/how-to/ci.md"
+TOP = Path(__file__).parents[2]
+PAGE, ACTION = TOP / "docs/how-to/ci.md", TOP / "action.yml"
 ASKS = """
 import os, sys
 try:
@@ -155,11 +156,14 @@ def test_resume_of_a_command_without_a_configuration(fresh_place: Path):
 
 
 class Job:
-    """A job of the documented workflow in a runner of one's own: its shell lines run, its actions are done by hand."""
+    """A job that uses the action, in a runner of one's own: its shell lines run as they are, its actions are done by hand."""
 
-    def __init__(self, place: Path, *, attempt: int) -> None:
-        self.workflow = workflow()
-        (self.steps,) = (job["steps"] for job in self.workflow["jobs"].values())
+    def __init__(self, place: Path, *, attempt: int, **given: str) -> None:
+        action = yaml.safe_load(ACTION.read_text())
+        self.steps = action["runs"]["steps"]
+        declared = {name: str(each.get("default", "")) for name, each in action["inputs"].items()}
+        assert given.keys() <= declared.keys()
+        self.inputs = {**declared, "budget": "10", **given}
         self.place, self.attempt = place, attempt
         self.work, self.cache = place / "work", place / "cache"
         self.temporary = place / f"temp-{attempt}"
@@ -186,22 +190,33 @@ class Job:
         """Run the steps as a runner does: after a failure only those that always run."""
         failed = False
         for step in self.steps:
-            wanted = {"always()": True, "steps.loop.outputs.code == '0'": not failed and self.outputs.get("code") == "0"}
-            if not wanted.get(step.get("if", ""), not failed) or step.get("name") == "install":
+            if not self.is_wanted(step.get("if", ""), failed=failed) or step["name"] == "install":
                 continue
             if "cache/save" in step.get("uses", ""):
                 shutil.rmtree(self.cache, ignore_errors=True)
                 shutil.copytree(self.work / ".jumar", self.cache, symlinks=True)
             if "run" in step:
-                self.codes[step["name"]] = self.shell(step, kill_at if step.get("id") == "loop" else None)
+                self.codes[step["name"]] = self.shell(step, kill_at if step.get("id") == "run" else None)
                 failed |= self.codes[step["name"]] != 0
+
+    def is_wanted(self, condition: str, *, failed: bool) -> bool:
+        """Work out a condition; one that is not known here is an error."""
+        asks = self.inputs["pull-request"] == "true" and self.outputs.get("code") == "0"
+        known = {
+            "": not failed,
+            "always()": True,
+            "always() && steps.run.outputs.loop != ''": bool(self.outputs.get("loop")),
+            "inputs.pull-request == 'true' && steps.run.outputs.code == '0'": not failed and asks,
+        }
+        return known[condition]
 
     def shell(self, step: Mapping[str, Any], kill_at: int | None) -> int:
         line = self.filled(step["run"])
         output = self.temporary / "output"
         output.touch()
         environment = {
-            **{name: self.filled(str(value)) for name, value in {**self.workflow["env"], **step.get("env", {})}.items()},
+            **{name: self.filled(str(value)) for name, value in step.get("env", {}).items()},
+            "GITHUB_ACTION_PATH": str(TOP),
             "PATH": f"{self.place / 'bin'}{os.pathsep}{os.environ['PATH']}",
             "RUNNER_TEMP": str(self.temporary),
             "GITHUB_OUTPUT": str(output),
@@ -232,24 +247,18 @@ class Job:
         known = {
             "github.run_id": "77",
             "github.run_attempt": str(self.attempt),
-            "secrets.ANTHROPIC_API_KEY": "sk-none",
-            "steps.loop.outputs.code": self.outputs.get("code", ""),
+            "github.token": "none",
             "runner.temp": str(self.temporary),
+            **{f"steps.run.outputs.{name}": self.outputs.get(name, "") for name in ("code", "loop", "iteration", "score")},
+            **{f"inputs.{name}": value for name, value in self.inputs.items()},
         }
-        return re.sub(r"\$\{\{ *([\w.]+) *\}\}", lambda match: known[match[1]], text)
-
-
-def workflow() -> dict[str, Any]:
-    (text,) = re.findall(r"^```yaml\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
-    return yaml.safe_load(text)
+        return re.sub(r"\$\{\{ *([\w.-]+) *\}\}", lambda match: known[match[1]], text)
 
 
 def repository(place: Path, scores: list[float | str], extra: str) -> Path:
     """A remote with the loop of the workflow in it, and jumar on the path."""
     source, remote = place / "source", place / "remote.git"
     write_loop(source, scores, loop="", extra=f"{extra}\n[budget]\nreserve_cost_usd = 0.1")
-    config = source / "jumar.toml"
-    config.write_text(config.read_text().replace('id = "t"', f'id = "{workflow()["env"]["LOOP"]}"'))
     agent = source / "agent.py"
     pays = "import json\nopen(os.environ['JUMAR_USAGE_FILE'], 'w').write(json.dumps({'token_cost_usd': 0.5}))\n"
     agent.write_text(
@@ -267,6 +276,9 @@ def repository(place: Path, scores: list[float | str], extra: str) -> Path:
     ):
         subprocess.run(["git", *words], cwd=source, check=True)
     (place / "bin").mkdir()
+    told = place / "bin/gh"
+    told.write_text(f'#!/bin/sh\necho "$@" >> {place / "gh.log"}\ntest "$2" = create\n')
+    told.chmod(0o755)
     program = place / "bin/jumar"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m jumar.cli.entry "$@"\n')
     program.chmod(0o755)
@@ -274,28 +286,59 @@ def repository(place: Path, scores: list[float | str], extra: str) -> Path:
 
 
 def gate_of(job: Job) -> ET.Element:
-    (gate,) = ET.parse(job.temporary / "report/junit.xml").getroot().iterfind(".//testcase[@name='gate']")
+    (gate,) = ET.parse(job.temporary / "jumar-report/junit.xml").getroot().iterfind(".//testcase[@name='gate']")
     return gate
 
 
-def test_a_job_whose_gate_is_met_is_green_and_pushes_the_best(tmp_path: Path):
+DONE = {"run": 0, "report": 0, "pull request": 0, "gate": 0}
+
+
+def test_a_job_whose_gate_is_met_is_green_and_opens_a_pull_request_with_the_best(tmp_path: Path):
     remote = repository(tmp_path, [0.6, 0.9, 0.7], "[selection]\nthreshold = 80")
-    job = Job(tmp_path, attempt=1)
+    wanted = {"pull-request": "true"}
+    job = Job(tmp_path, attempt=1, **wanted)
     job.check_out(remote)
     job.run()
-    assert {"run": 0, "report": 0, "push the best": 0, "gate": 0} == job.codes, (job.temporary / "log").read_text()
+    assert job.codes == DONE, (job.temporary / "log").read_text()
     assert (2, True) == (job.outcome["selected_iteration"], job.outcome["meets_threshold"])
+    assert (job.outputs["loop"], job.outputs["iteration"], job.outputs["score"]) == ("t", "2", "90.0")
     assert ["system-out"] == [each.tag for each in gate_of(job)]
     assert "| 2" in job.summary
+    assert "  bar [50, 60, 90, 70]\n  line [50, 60, 90, 90]\n" in job.summary
     show = ["git", "show", "jumar/77:text.md"]
     assert "pass 2\n" == subprocess.run(show, cwd=remote, check=True, capture_output=True, text=True).stdout
+    asked = (tmp_path / "gh.log").read_text().splitlines()
+    assert asked[-1].startswith("pr create --head jumar/77 --title jumar: iteration 2 of t, score 90.0 --body-file")
 
-    again = Job(tmp_path, attempt=2)
+    again = Job(tmp_path, attempt=2, **wanted)
     again.check_out(remote)
     again.run()
     assert (True, True, 2) == tuple(again.outcome[key] for key in ("already_finished", "gate_met", "exit_code"))
-    assert {"run": 0, "report": 0, "push the best": 0, "gate": 0} == again.codes, (again.temporary / "log").read_text()
+    assert again.codes == DONE, (again.temporary / "log").read_text()
     assert "pass 2\n" == subprocess.run(show, cwd=remote, check=True, capture_output=True, text=True).stdout
+
+
+def test_the_inputs_of_the_action_are_options_whatever_they_hold(tmp_path: Path):
+    remote = repository(tmp_path, [0.6], "")
+    agent = "echo made > made.txt; cat > /dev/null"
+    hostile = 'a "quoted" $(touch owned) `touch owned` ${{ x }}'
+    job = Job(
+        tmp_path,
+        attempt=1,
+        agent=agent,
+        prompt=hostile,
+        checks="test -e made.txt\n\ntrue\n",
+        reserve="1",
+        **{"max-iterations": "1"},
+    )
+    job.check_out(remote)
+    (job.work / "jumar.toml").unlink()
+    job.run()
+    said = json.loads((job.temporary / "jumar-report" / "loop.json").read_text())["config"]["run"]
+    assert said["loop"]["objective"] == hostile
+    assert [each["command"] for each in said["validators"]] == ["test -e made.txt", "true"]
+    assert (said["loop"]["max_iterations"], said["budget"]["max_cost_usd"]) == (1, 10)
+    assert not list(tmp_path.rglob("owned"))
 
 
 def test_a_job_whose_gate_is_missed_is_red_with_a_report(tmp_path: Path):
@@ -307,7 +350,7 @@ def test_a_job_whose_gate_is_missed_is_red_with_a_report(tmp_path: Path):
     assert code in {10, 11}
     assert {"run": 0, "report": 0, "gate": code} == job.codes, (job.temporary / "log").read_text()
     assert ["failure", "system-out"] == [each.tag for each in gate_of(job)]
-    assert (job.temporary / "report/loop.html").stat().st_size > 10_000
+    assert (job.temporary / "jumar-report/loop.html").stat().st_size > 10_000
     assert "70" in job.summary
     again = Job(tmp_path, attempt=2)
     again.check_out(remote)
@@ -331,19 +374,26 @@ def test_a_job_that_was_cancelled_goes_on_in_a_fresh_checkout_from_the_cache(tmp
     again.check_out(remote)
     again.run()
     assert (True, 3) == (again.outcome["resumed"], again.outcome["selected_iteration"]), again.outcome
-    assert {"run": 0, "report": 0, "push the best": 0, "gate": 0} == again.codes
+    assert {"run": 0, "report": 0, "gate": 0} == again.codes
     assert [2, 3] == calls(again.work), "what was finished before is not paid for again"
-    jumar(again.work, "verify", "coding-agent", check=0)
+    jumar(again.work, "verify", "t", check=0)
 
 
 def test_the_lines_of_every_step_are_shell_and_every_option_of_jumar_exists():
-    (steps,) = (job["steps"] for job in workflow()["jobs"].values())
-    lines = [step["run"] for step in steps if "run" in step]
+    lines = [step["run"] for step in yaml.safe_load(ACTION.read_text())["runs"]["steps"] if "run" in step]
     assert len(lines) == 5
+    assert not any("${{" in line for line in lines), "what somebody else wrote reaches no shell but in a variable"
     for line in lines:
-        plain = re.sub(r"\$\{\{.*?\}\}", "0", line)
-        parsed = subprocess.run(["bash", "-n", "-c", plain], capture_output=True, check=False)
+        parsed = subprocess.run(["bash", "-n", "-c", line], capture_output=True, check=False)
         assert (0, b"") == (parsed.returncode, parsed.stderr)
     known = {name for parameter in run_command.params for name in parameter.opts}
-    (command,) = re.findall(r"jumar run (.*?) >", "\n".join(lines))
-    assert set(re.findall(r"--[a-z-]+", command)) <= known
+    assert set(re.findall(r"(?<=\()--[a-z-]+|(?<=run )--[a-z-]+ --[a-z-]+", "\n".join(lines))) - known == {"--no-input --json"}
+
+
+def test_the_documented_workflow_uses_the_action_as_it_is():
+    (text,) = re.findall(r"^```yaml\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    (job,) = yaml.safe_load(text)["jobs"].values()
+    (used,) = (step for step in job["steps"] if "jumar" in step.get("uses", ""))
+    action = yaml.safe_load(ACTION.read_text())
+    assert used["with"].keys() <= action["inputs"].keys()
+    assert {name for name, each in action["inputs"].items() if each.get("required")} <= used["with"].keys()
