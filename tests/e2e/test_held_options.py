@@ -55,8 +55,9 @@ GIVEN = {
     "continue_from": "previous",
     "timeout": "60",
     "environment": "SLOW",
+    "given_by": "agent",
 }
-OF_ONE_RUN = {"estimate", "loop_id", "new", "resume", "no_input", "allow_broken_start", "accept_size", "accept_changes"}
+OF_ONE_RUN = {"estimate", "loop_id", "new", "resume", "no_input", "steps", "allow_broken_start", "accept_size", "accept_changes"}
 AROUND = {"root", "as_json", "quiet", "config"}
 
 
