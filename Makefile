@@ -110,8 +110,8 @@ coverage: $(VENV)/.dev $(VENV)/.llm $(VENV)/.agent $(VENV)/.npm-agents ## the br
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report
 
-test-fast: $(VENV)/.dev ## run the tests without the end-to-end ones and without coverage
-	@$(BIN)/python -m pytest -q $(PARALLEL) --ignore=tests/e2e $(ARGS)
+test-fast: $(VENV)/.dev ## run the tests without the end-to-end ones, without the files of tests/slow.txt and without coverage
+	@HYPOTHESIS_PROFILE=fast $(BIN)/python -m pytest -q $(PARALLEL) --ignore=tests/e2e -m 'not slow' $(ARGS)
 
 sweep: $(VENV)/.dev ## fail and kill at every single system call (long)
 	@$(BIN)/python -m compileall -q src

@@ -17,10 +17,13 @@ from jumar.core import redaction
 # Timings depend on who else uses the machine, so no example has a deadline. `ci` draws the same examples every time.
 settings.register_profile("default", max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True, database=None, print_blob=True)
+settings.register_profile("fast", settings.get_profile("ci"), max_examples=10)
 settings.register_profile("thorough", settings.get_profile("default"), max_examples=2_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "default"))
 
 _DATA = Path(os.environ.get("JUMAR_DATA") or Path(__file__).parents[2] / "shared" / "data").resolve()
+_HERE = Path(__file__).parent
+_SLOW = frozenset((_HERE / "slow.txt").read_text("utf-8").split())
 _KEPT = frozenset({"JUMAR_SWEEP"})  # says how long the fault sweeps may take; jumar itself does not know it
 _LEFT_OUT = ("CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR")
 _MEMORY = Path("/dev/shm")
@@ -54,11 +57,15 @@ def pytest_configure(config: pytest.Config) -> None:
             del os.environ[name]
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep half of the combinations of every matrix, like one colour of a chessboard; all of them in the sweep.
+    """Mark what is slow, and keep half of the combinations of every matrix, like one colour of a chessboard; all of them in the sweep.
 
     So each value of every parameter is tried, with every second value of the others.
     """
+    for item in items:
+        if item.path.relative_to(_HERE).as_posix() in _SLOW:
+            item.add_marker(pytest.mark.slow)
     if os.environ.get("JUMAR_SWEEP") == "full":
         return
     left_out = [item for item in items if item.get_closest_marker("matrix") is not None and _is_black(item)]

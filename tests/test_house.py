@@ -326,3 +326,9 @@ def test_what_lies_in_a_folder_of_jumars_is_read_as_a_regular_file_of_a_bounded_
     modules = [path for room in ("cases", "learning", "loop") for path in source.joinpath(room).rglob("*.py")]
     found = {str(path.relative_to(source)): lines for path in modules if (lines := reads_anything(path))}
     assert PERSONS == set(found), found
+
+
+def test_what_is_left_out_of_the_fast_tests_is_there():
+    listed = (ROOT / "tests/slow.txt").read_text("utf-8").split()
+    assert listed == sorted(set(listed))
+    assert [] == [name for name in listed if not (ROOT / "tests" / name).is_file()]
