@@ -59,9 +59,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what is slow, and keep half of the combinations of every matrix, like one colour of a chessboard; all of them in the sweep.
+    """Mark what is slow, and keep half of the combinations of every matrix, like one colour of a chessboard.
 
-    So each value of every parameter is tried, with every second value of the others.
+    The sweep keeps all of them. So each value of every parameter is tried, with every second value of the others.
     """
     for item in items:
         if item.path.relative_to(_HERE).as_posix() in _SLOW:

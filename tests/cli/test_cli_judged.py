@@ -46,7 +46,7 @@ def evaluate(*options: object, check: int = 0) -> Any:
     return call("evaluate", "in.jsonl", *options, "--json", check=check).document
 
 
-def lines_of(name: str) -> list[Any]:
+def lines_of(name: str | Path) -> list[Any]:
     return [json.loads(line) for line in Path(name).read_text("utf-8").splitlines()]
 
 
