@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from mcp_kit import Served, over_http, over_stdio, running, serving_http
 
+from jumar.errors import NotFoundError
+from jumar.mcp.places import Places
 from jumar.mcp.server import fitted
 
 CHECK = ["grep -q done text.md"]
@@ -147,6 +149,19 @@ def test_the_report_and_the_changes_are_resources(place: Path):
                     await client.read(wrong)
 
     running(work)
+
+
+def test_a_client_that_cannot_be_told_from_others_names_its_loop(place: Path):
+    places = Places(place, place / ".jumar")
+    for name in ("one", "two"):
+        (place / ".jumar" / "loops" / name).mkdir(parents=True)
+        (place / ".jumar" / "loops" / name / "loop.json").write_text("{}")
+        places.started(name, f"session of {name}")
+        places.started(name, None)
+    assert places.find(None, "session of one").name == "one"
+    assert places.find("two", "session of one").name == "two"
+    with pytest.raises(NotFoundError, match="say which loop: one, two"):
+        places.find(None, None)
 
 
 @pytest.mark.parametrize("most", [400, 2_000])

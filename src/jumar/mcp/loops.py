@@ -86,23 +86,23 @@ class Loops:
         self.places = places
         self._recording: dict[str, threading.Lock] = {}
 
-    def start(self, asked: Asked, session: str, run: Callable[[Run], Document]) -> Document:
+    def start(self, asked: Asked, session: str | None, run: Callable[[Run], Document]) -> Document:
         """Begin a loop: by its own agent in the background, else with the directory as it is now as iteration 0."""
         options = [*asked.options(), f"--root={self.places.root}"]
         if asked.agent is not None:
             loop, pid = begin(options, cwd=asked.directory, root=self.places.root)
-            self.places.mine[session] = loop
+            self.places.started(loop, session)
             return {
                 "loop": loop,
                 "pid": pid,
                 "next": "it runs in the background: status says where it is, stop ends it, best has its result",
             }
         outcome = run(Run([*options, "--steps=0"], asked.directory))
-        self.places.mine[session] = outcome["loop_id"]
+        self.places.started(outcome["loop_id"], session)
         with self.places.reading(outcome["loop_id"]) as store:
             return _recorded(store, outcome, 0)
 
-    def record(self, loop: str | None, note: str, session: str, run: Callable[[Run], Document]) -> Document:
+    def record(self, loop: str | None, note: str, session: str | None, run: Callable[[Run], Document]) -> Document:
         """Snapshot the working directory, check and score it; where nothing changed since the last iteration, say so instead."""
         name = self.places.find(loop, session).name
         with self._recording.setdefault(name, threading.Lock()):  # a call that is sent twice finds that nothing changed
@@ -131,7 +131,7 @@ class Loops:
                 found["note"] = f"nothing was recorded: {outcome['stop_detail']}"
             return found
 
-    def best(self, loop: str | None, session: str, *, detail: bool) -> Document:
+    def best(self, loop: str | None, session: str | None, *, detail: bool) -> Document:
         """Say which iteration is selected, or would be, and why."""
         with self.places.reading(loop, session) as store:
             report = load_report(store)
@@ -147,7 +147,7 @@ class Loops:
             }
             return found | ({"rationale": list(rationale(report))} if detail else {})
 
-    def status(self, loop: str | None, session: str, *, detail: bool) -> Document:
+    def status(self, loop: str | None, session: str | None, *, detail: bool) -> Document:
         """Say where a loop is: what runs, the best so far, what is spent and left."""
         with self.places.reading(loop, session) as store:
             status = LoopObserver(store.paths.directory).look()
@@ -167,7 +167,7 @@ class Loops:
             }
             return document | ({"log": list(status.log), "rows": [_brief(row) for row in status.rows]} if detail else {})
 
-    def diff(self, loop: str | None, iteration: int | None, against: int | None, session: str) -> Document:
+    def diff(self, loop: str | None, iteration: int | None, against: int | None, session: str | None) -> Document:
         """Return a unified diff: of the selected iteration against the start where no number is given."""
         with self.places.reading(loop, session) as store:
             number = load_report(store).chosen if iteration is None else iteration
@@ -177,7 +177,7 @@ class Loops:
             text = current().redact(render_diff(found))
             return {"loop": store.loop_id, "iteration": number, "against": found.a, "diff": text}
 
-    def select(self, loop: str | None, iteration: int, reason: str, session: str) -> Document:
+    def select(self, loop: str | None, iteration: int, reason: str, session: str | None) -> Document:
         """Choose an iteration whatever the rules say; the reason goes on record."""
         with self.places.reading(loop, session) as store:
             decision = select_iteration(store, iteration, reason=reason, by=_agent())
@@ -185,7 +185,7 @@ class Loops:
             told = "it waits until a person confirms it: jumar select" if held else "apply puts it into the working directory"
             return {"loop": store.loop_id, "iteration": iteration, "held": held, "next": told}
 
-    def apply(self, loop: str | None, session: str) -> Document:
+    def apply(self, loop: str | None, session: str | None) -> Document:
         """Put the selected iteration into the working directory."""
         with self.places.reading(loop, session) as store:
             done = apply_selected(store, by=_agent())
@@ -198,13 +198,13 @@ class Loops:
                 "next": "undo takes it back" if changes else "it was there already",
             }
 
-    def undo(self, loop: str | None, session: str) -> Document:
+    def undo(self, loop: str | None, session: str | None) -> Document:
         """Take back the last apply."""
         with self.places.reading(loop, session) as store:
             decision = undo_apply(store, by=_agent())
             return {"loop": store.loop_id, "undone": decision.best_iteration}
 
-    def stop(self, loop: str | None, session: str) -> Document:
+    def stop(self, loop: str | None, session: str | None) -> Document:
         """Ask a loop to end after its step."""
         with self.places.reading(loop, session) as store:
             new = ask_to_stop(store.paths.stop_files()[0])

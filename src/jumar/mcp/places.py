@@ -61,13 +61,21 @@ class Places:
             raise UsageError(f"{escape(path)} is no directory")
         return found
 
-    def find(self, loop: str | None, session: str = "") -> Path:
+    def started(self, loop: str, session: str | None) -> None:
+        """Remember which loop a session started last."""
+        if session is not None:
+            self.mine[session] = loop
+
+    def find(self, loop: str | None, session: str | None = "") -> Path:
         """Return the directory of ``loop``; of none, that which ``session`` started last, else the newest.
 
-        Errors: :class:`NotFoundError` that lists what there is.
+        ``session`` None is a client that cannot be told from others: where there are several loops it has to name one. Errors:
+        :class:`NotFoundError` that lists what there is.
         """
         known = list_loops(self.root)
-        name = loop or self.mine.get(session)
+        name = loop or (None if session is None else self.mine.get(session))
+        if name is None and session is None and len(known) > 1:
+            raise NotFoundError(f"say which loop: {', '.join(map(escape, known[-_LISTED:]))}")
         if name is None:
             newest = newest_loop([self.root])
             if newest is None:
@@ -79,7 +87,7 @@ class Places:
         return loops_directory(self.root) / name
 
     @contextlib.contextmanager
-    def reading(self, loop: str | None, session: str = "") -> Generator[LoopStore]:
+    def reading(self, loop: str | None, session: str | None = "") -> Generator[LoopStore]:
         """Open a loop, with its own ``[redact]`` in force; one at a time, because that holds for the whole process."""
         with self._reading:
             store = LoopStore.open(self.find(loop, session))

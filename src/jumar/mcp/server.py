@@ -257,9 +257,9 @@ def _add_prompts(server: MCPServer) -> None:
         )
 
 
-def _session(context: Context) -> str:
-    """Return what tells clients apart: the session of HTTP, nothing where there is one client only."""
-    return (context.headers or {}).get("mcp-session-id", "")
+def _session(context: Context) -> str | None:
+    """Return what tells clients apart: "" where there is only one, the session of HTTP, None where a request belongs to none."""
+    return "" if context.headers is None else context.headers.get("mcp-session-id")
 
 
 async def _answered(work: Callable[[], Document], *, detail: bool = False) -> CallToolResult:
