@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from mcp_kit import JUMAR
 from model_server import Call, ModelServer, Reply
-from real_agents import REAL_AGENTS, on_disk
+from real_agents import REAL_AGENTS, converse, on_disk
 
 pytestmark = pytest.mark.real_agent
 
@@ -36,22 +36,10 @@ def place() -> Generator[Path]:
 
 def talk(place: Path, prompt: str, script: Sequence[Reply], *, path: str = "bin:") -> tuple[str, ModelServer]:
     """Have a conversation of one prompt; return what Claude Code printed, and the model with what it was asked."""
-    agent = REAL_AGENTS["claude"]
     command = ["claude", "-p", prompt, "--output-format", "stream-json", "--verbose", "--plugin-dir", str(PLUGIN)]
-    with ModelServer(script, tools=True) as server:
-        environment = {**os.environ, **agent.environment(place.parent, server.base)}
-        environment["PATH"] = path.replace("bin", str(place.parent / "bin")) + environment["PATH"]
-        done = subprocess.run(
-            [*command, "--allowedTools", "mcp__plugin_jumar_jumar,Read,Write"],
-            cwd=place,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=170,
-            check=False,
-        )
-    return done.stdout + done.stderr, server
+    command += ["--allowedTools", "mcp__plugin_jumar_jumar,Read,Write"]
+    before = path.replace("bin", str(place.parent / "bin"))
+    return converse(REAL_AGENTS["claude"], command, place, script, before_path=before)
 
 
 def written(place: Path, text: str) -> Reply:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
-import subprocess
 import sys
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from model_server import Call, ModelServer, Reply
-from real_agents import REAL_AGENTS, called, on_disk
+from model_server import Call, Reply
+from real_agents import REAL_AGENTS, called, converse, on_disk
 
 pytestmark = pytest.mark.real_agent
 
@@ -73,20 +71,9 @@ def test_an_agent_keeps_its_best_through_the_server(name: str, place: Path):
     if agent.missing is not None:
         pytest.skip(agent.missing)
     script = scripted(name, place)
-    with ModelServer(script, tools=True) as server:
-        environment = {**os.environ, **agent.environment(place.parent, server.base)}
-        done = subprocess.run(
-            COMMANDS[name](place),
-            check=False,
-            cwd=place,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=170,
-        )
-        asked = server.asked(len(server.turns) - 1)
-        assert len(server.turns) == len(script), (done.stdout[-2000:], done.stderr[-1000:], asked[-1500:])
+    said, server = converse(agent, COMMANDS[name](place), place, script)
+    asked = server.asked(len(server.turns) - 1)
+    assert len(server.turns) == len(script), (said[-3000:], asked[-1500:])
     assert (place / "text.md").read_text() == "whole\n", "the best of the three, not the last"
     assert '"failing":[{"check":"grep -q whole text.md"' in asked, "what jumar answered is what the model reads"
     assert [record["verification_status"] for record in recorded(place)] == ["failed", "failed", "passed", "failed"]

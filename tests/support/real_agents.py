@@ -12,12 +12,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from model_server import Call, Reply
+from model_server import Call, ModelServer, Reply
 
 _VENV = Path(sys.prefix)
 _PLACES = (_VENV / "agent" / "bin", _VENV / "npm-agents" / "node_modules" / ".bin")
@@ -66,6 +66,26 @@ class RealAgent:
             own = {"HOME": str(place), "CODEX_HOME": str(place / ".codex"), "TMPDIR": str(place / "tmp")}
             done = subprocess.run([found, *words], capture_output=True, text=True, check=False, env={**os.environ, **own})
         return f"`{self.program} {' '.join(words)}` fails here: {done.stderr[-200:]}" if done.returncode else None
+
+
+def converse(
+    agent: RealAgent, command: Sequence[str], place: Path, script: Sequence[Reply], *, before_path: str = ""
+) -> tuple[str, ModelServer]:
+    """Run an agent's ``command`` in ``place`` against a scripted model; return what it printed, and the model."""
+    with ModelServer(script, tools=agent.tools) as server:
+        environment = {**os.environ, **agent.environment(place.parent, server.base)}
+        environment["PATH"] = before_path + environment["PATH"]
+        done = subprocess.run(
+            command,
+            check=False,
+            cwd=place,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=170,
+        )
+    return done.stdout + done.stderr, server
 
 
 @contextlib.contextmanager

@@ -118,7 +118,7 @@ def commit_selected(store: LoopStore, branch: str | None) -> Applied:
     An apply that was interrupted is finished instead. Errors: as :func:`apply_selected`.
     """
     workdir, rules = workdir_for(store), artifact_rules(store)
-    with _changing(store, workdir, None) as (by, at):
+    with _changing(store, workdir) as (by, at):
         if unfinished(store) is not None:
             return Applied(decision=finish(store, by=by, at=at))
         iteration, reason = _decided(store, by=by, at=at)
@@ -149,7 +149,7 @@ def ask_to_stop(path: Path) -> bool:
 
 
 @contextlib.contextmanager
-def _changing(store: LoopStore, workdir: Path, by: str | None) -> Generator[tuple[str, str]]:
+def _changing(store: LoopStore, workdir: Path, by: str | None = None) -> Generator[tuple[str, str]]:
     """Hold both locks, give who and when, and bring the views up to date at the end; no program of the loop may."""
     refuse_program(store.loop_id, "apply")
     clock = SystemClock()

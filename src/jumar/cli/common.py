@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from jumar.core.text import escape, escape_block, in_ascii, nearest, wrapped
-from jumar.errors import LockedError, NotFoundError, StoreDamagedError, StoreWriteError
+from jumar.errors import LockedError, NotFoundError, StoreDamagedError, StoreWriteError, UsageError
 from jumar.loop.store.layout import list_loops, loops_directory, root_of
 from jumar.loop.store.running import newest_loop
 
 if TYPE_CHECKING:
+    import socket
+
     from jumar.loop.report.observer import LoopObserver
     from jumar.loop.store.loop_reader import LoopReader
     from jumar.loop.store.loop_store import LoopStore
@@ -186,6 +188,21 @@ def _bring_back(root: Path) -> None:
 def listed_root(root: Path) -> Path:
     """Return the root whose loops a list shows: ``root``, or the demo's where only that one has loops."""
     return next((place for place in places(root) if list_loops(place)), root)
+
+
+def listening_on(host: str, port: int) -> socket.socket:
+    """Return a socket that listens already: who reads its address may ask at once. Errors: :class:`UsageError`."""
+    import socket
+
+    made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((host, port))
+        made.listen()
+    except OSError as error:
+        made.close()
+        raise UsageError(f"cannot listen on {host}, port {port}: {error.strerror}; --port takes another one") from None
+    return made
 
 
 def places(root: Path) -> list[Path]:

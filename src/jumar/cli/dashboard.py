@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import socket
 import webbrowser
 from pathlib import Path
 from urllib.parse import urlencode
 
 import click
 
-from jumar.cli.common import places, print_json, print_text, standard_options
+from jumar.cli.common import listening_on, places, print_json, print_text, standard_options
 from jumar.core.lazy import need_extra
 from jumar.errors import UsageError
 
@@ -45,13 +44,7 @@ def dashboard_command(
     from jumar.dashboard.serve import serve
 
     roots = places(root)
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listening.bind((host, port))
-            listening.listen()  # before the address is told: who reads it may ask at once
-        except OSError as error:
-            raise UsageError(f"cannot listen on {host}, port {port}: {error.strerror}; --port takes another one") from None
+    with listening_on(host, port) as listening:
         number: int = listening.getsockname()[1]
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{number}/" + (f"?{urlencode({'token': token})}" if token else "")

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import sys
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import click
 
-from jumar.cli.common import print_text, root_option
+from jumar.cli.common import listening_on, print_text, root_option
 from jumar.core.lazy import need_extra
 from jumar.errors import UsageError
 
+_HOST: Final = "127.0.0.1"
 _EPILOG = """\b
 Examples:
   jumar mcp                       what an agent's configuration starts, over stdin and stdout
@@ -34,14 +36,14 @@ def mcp_command(root: Path, port: int, *, http: bool, token: str | None) -> int:
     Tools: start_loop, record_iteration, best, status, diff, select, apply, undo, stop, evaluate_items, choose_k.
     """
     need_extra("mcp", "the MCP server", "mcp")
-    from jumar.mcp.serve import listen, serve_http, serve_stdio
+    from jumar.mcp.serve import serve_http, serve_stdio
 
     if not http:
         serve_stdio(Path(), root)
         return 0
-    listening, address, secret = listen(port, token)
-    print_text(f"{address}\nAuthorization: Bearer {secret}")
-    with listening:
+    secret = token or secrets.token_urlsafe(24)
+    with listening_on(_HOST, port) as listening:
+        print_text(f"http://{_HOST}:{listening.getsockname()[1]}/mcp\nAuthorization: Bearer {secret}")
         serve_http(listening, Path(), root, secret)
     return 0
 

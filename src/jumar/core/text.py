@@ -120,6 +120,11 @@ def points(value: float, *, sign: bool = False) -> str:
     return "0" if shown in {"-0", "+0"} else shown
 
 
+def signed_points(value: float) -> str:
+    """Return a difference of two scores as a page shows it, with a real minus: ``+13``, ``−4.2``."""
+    return points(value, sign=True).replace("-", "−")
+
+
 def percent(value: float | None) -> str:
     """Return a score of 0–100 as people read it, ``85%``; ``—`` when there is none."""
     return "—" if value is None else f"{points(value)}%"

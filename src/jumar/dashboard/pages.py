@@ -15,7 +15,7 @@ from jumar.core.files import is_directory
 from jumar.core.rendering.figures import UNKNOWN, dollars, duration, iteration_label
 from jumar.core.rendering.html import Layout, block, render_page
 from jumar.core.rendering.plot import linear, lines_of
-from jumar.core.text import natural, percent, plural, points, short_dollars
+from jumar.core.text import natural, percent, plural, points, short_dollars, signed_points
 from jumar.dashboard.diffs import shown_diff
 from jumar.errors import NotFoundError
 from jumar.judging.report.page import render_html as evaluation_page
@@ -301,7 +301,9 @@ def _lead(report: LoopReport, record: IterationRecord) -> str:
 def _iteration_facts(report: LoopReport, record: IterationRecord) -> list[tuple[str, str, str]]:
     parent, tests, usage = report.compared_with(record), tests_of(record), record.usage
     more = change(record, parent)
-    moved = "" if parent is None or more is None else f"{_signed(more)} on iteration {iteration_label(parent.iteration_number)}"
+    moved = (
+        "" if parent is None or more is None else f"{signed_points(more)} on iteration {iteration_label(parent.iteration_number)}"
+    )
     passed = f"{sum(check.passed for check in record.checks)} of {len(record.checks)}"
     facts = [("Score", percent(record.quality_score), moved)]
     if tests:
@@ -315,10 +317,6 @@ def _iteration_facts(report: LoopReport, record: IterationRecord) -> list[tuple[
         ("Cost of the generator", cost, ", ".join(filter(None, (tokens, usage.model)))),
         ("Time", duration(None if record.execution_time_ms is None else record.execution_time_ms / 1000), ""),
     ]
-
-
-def _signed(value: float) -> str:
-    return points(value, sign=True).replace("-", "−")
 
 
 def _diff(store: LoopStore, report: LoopReport, other: int, number: int) -> dict[str, Any]:

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
+from jumar.app.decide import plan_selected
 from jumar.errors import JumarError, UsageError
-from jumar.loop.decisions.plan import plan_apply
-from jumar.loop.store.in_force import artifact_rules
 from jumar.mcp.loops import Document, Loops
 from jumar.mcp.places import Places
 
@@ -93,8 +92,7 @@ def _put_back(loop: str, loops: Loops) -> str:
         else "Nothing has a score"
     )
     with loops.places.reading(loop) as store:
-        workdir, number = store.workdir, best["iteration"]
-        stands = number is None or workdir is None or plan_apply(store, number, workdir, artifact_rules(store)).empty
+        stands = best["iteration"] is None or plan_selected(store).empty
     if stands:
         return f"{told}, and in place. `jumar report {loop} --open` tells why."
     loops.apply(loop, "")

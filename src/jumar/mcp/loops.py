@@ -29,7 +29,6 @@ from jumar.model import CheckResult, IterationRecord
 from jumar.model.budget.gate import budget_left
 
 _LONGEST_WORD: Final = 30_000
-Hear = Callable[[str], None]
 Document = dict[str, Any]
 
 
@@ -52,7 +51,7 @@ class Asked:
         given = [("--check", check) for check in self.checks] + [("--score", scorer) for scorer in self.scorers]
         limits = (("--max-iterations", self.max_iterations), ("--max-cost", self.max_cost_usd))
         given += [(option, str(value)) for option, value in limits if value is not None]
-        words = [f"{option}={value}" for option, value in (*given, ("--agent", self.agent or "workdir"))]
+        words = [f"{option}={value}" for option, value in (*given, ("--agent", self.agent or WORKDIR))]
         return [*words, f"--objective={self.objective.lstrip('@')}", "--given-by=agent", "--new"]
 
     def _refuse_what_a_file_says(self) -> None:
@@ -112,21 +111,19 @@ class Loops:
         with self.places.reading(loop) as store:
             if not _is_recorded(store):
                 raise UsageError(f"jumar's own agent works in loop '{store.loop_id}': status says where it is")
-            workdir, directory, before = workdir_for(store), store.paths.directory, store.iteration_numbers()
+            workdir, root, before = workdir_for(store), store.paths.root, store.iteration_numbers()
             same = bool(before) and plan_apply(store, before[-1], workdir, artifact_rules(store), exact=True).empty
-            name, root = store.loop_id, store.paths.root
         outcome: Document = {}
         if not same:
-            words = [f"--id={name}", f"--root={root}", "--steps=1", "--resume=require"]
+            words = [f"--id={loop}", f"--root={root}", "--steps=1", "--resume=require"]
             outcome = run(Run(words, workdir, cut(note.replace("\0", ""), LONGEST_NOTE)))
-        with self.places.reading(directory.name) as store:
+        with self.places.reading(loop) as store:
             numbers = store.iteration_numbers()
-            made = numbers[-1] if numbers else None
-            if made is None:
+            if not numbers:
                 raise NotFoundError(f"nothing was recorded: {outcome.get('stop_detail')}")
-            found = _recorded(store, outcome, made)
+            found = _recorded(store, outcome, numbers[-1])
             if same:
-                found["note"] = f"nothing changed since iteration {made}: nothing was recorded"
+                found["note"] = f"nothing changed since iteration {numbers[-1]}: nothing was recorded"
             elif len(numbers) == len(before):
                 found["note"] = f"nothing was recorded: {outcome['stop_detail']}"
             return found

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from mcp.server.transport_security import TransportSecuritySettings
 
-from jumar.core.text import escape
-from jumar.errors import UsageError
 from jumar.mcp.server import create_server
 
 if TYPE_CHECKING:
+    import socket
+
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-_HOST: Final = "127.0.0.1"
 _REFUSED: Final = b"A token is needed: the second line that `jumar mcp --http` printed.\n"
 
 
@@ -27,27 +25,14 @@ def serve_stdio(top: Path, root: Path) -> None:
         create_server(top, root).run()
 
 
-def listen(port: int, token: str | None) -> tuple[socket.socket, str, str]:
-    """Return a socket on the loopback interface, its address, and the token. Errors: :class:`UsageError`."""
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((_HOST, port))
-    except OSError as error:
-        listening.close()
-        raise UsageError(f"cannot listen on port {port}: {escape(str(error.strerror))}; --port takes another one") from None
-    listening.listen()
-    return listening, f"http://{_HOST}:{listening.getsockname()[1]}/mcp", token or secrets.token_urlsafe(24)
-
-
 def serve_http(listening: socket.socket, top: Path, root: Path, token: str) -> None:
     """Serve clients that send ``token`` until Ctrl-C. Requests under another host's name, or from a page, are refused."""
     import uvicorn
 
-    port = listening.getsockname()[1]
-    hosts = [f"{name}:{port}" for name in (_HOST, "localhost")]
+    host, port = listening.getsockname()
+    hosts = [f"{name}:{port}" for name in (host, "localhost")]
     app = create_server(top, root).streamable_http_app(
-        host=_HOST, transport_security=TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=[])
+        host=host, transport_security=TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=[])
     )
     config = uvicorn.Config(
         _WithToken(app, token), log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=1

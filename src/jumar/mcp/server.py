@@ -67,10 +67,11 @@ def create_server(top: Path, root: Path) -> MCPServer:
     """Return the server for the directory ``top``, whose loops lie in ``root``."""
     places = Places(top.resolve(), root.absolute())
     server = MCPServer("jumar", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING")
-    tools = Tools(Loops(places))
+    loops = Loops(places)
+    tools = Tools(loops)
     for name, promises in _TOOLS.items():
         server.add_tool(getattr(tools, name), annotations=promises)
-    _add_resources(server, places)
+    _add_resources(server, loops)
     _add_prompts(server)
     return server
 
@@ -216,9 +217,11 @@ _TOOLS: Final[Mapping[str, ToolAnnotations]] = {
 }
 
 
-def _add_resources(server: MCPServer, places: Places) -> None:
+def _add_resources(server: MCPServer, loops: Loops) -> None:
+    places = loops.places
+
     @server.resource("jumar://loops", mime_type="application/json")
-    async def loops() -> str:
+    async def names() -> str:
         """List the names of all loops."""
         return json.dumps(list(list_loops(places.root)))
 
@@ -235,7 +238,7 @@ def _add_resources(server: MCPServer, places: Places) -> None:
     @server.resource("jumar://loops/{loop}/iterations/{iteration}/diff", mime_type="text/plain")
     async def changes(loop: str, iteration: int) -> str:
         """Return what an iteration changed against the start."""
-        return await _resource(lambda: str(Loops(places).diff(loop, iteration, None, "")["diff"]))
+        return await _resource(lambda: str(loops.diff(loop, iteration, None, "")["diff"]))
 
 
 def _add_prompts(server: MCPServer) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from jumar.core.record import Record
 from jumar.core.redaction import current
 from jumar.core.rendering.figures import UNKNOWN, size
-from jumar.core.text import escape, escape_block, plural, points
+from jumar.core.text import escape, escape_block, plural, points, signed_points
 from jumar.errors import UsageError
 from jumar.loop.report.read import LoopReport
 from jumar.loop.snapshots.tree import Tree
@@ -258,7 +258,7 @@ def render_diff(diff: SnapshotDiff) -> str:
 
 
 def _headline(diff: SnapshotDiff) -> str:
-    delta = "" if diff.score_delta is None else f" ({points(diff.score_delta, sign=True).replace('-', '−')})"
+    delta = "" if diff.score_delta is None else f" ({signed_points(diff.score_delta)})"
     one, other = (UNKNOWN if score is None else points(score) for score in (diff.score_a, diff.score_b))
     return f"iteration {diff.a} → {diff.b}, score {one} → {other}{delta}"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from jumar.core.rendering.figures import duration
-from jumar.core.text import cut, escape, plural, points
+from jumar.core.text import cut, escape, plural, points, signed_points
 from jumar.loop.ranking.confirmed import Certainty
 from jumar.loop.ranking.repairs import repairs
 from jumar.loop.report.judged import decided_document, decided_words, learned_document, unconverged_sentence
@@ -239,7 +239,7 @@ def _sure(certainty: Certainty | None) -> Iterable[str]:
         bias = ""
         if certainty.optimism is not None:
             interval = "" if certainty.optimism_width is None else f" ± {points(certainty.optimism_width)}"
-            bias = f": selection bias {points(certainty.optimism, sign=True).replace('-', '−')}{interval} points"
+            bias = f": selection bias {signed_points(certainty.optimism)}{interval} points"
         yield f"{by} {points(certainty.confirmed.score)}{bias}."
     for problem in certainty.problems:
         yield f"Not confirmed: {escape(problem).rstrip('.')}."

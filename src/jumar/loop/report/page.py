@@ -23,7 +23,7 @@ from jumar.core.rendering.figures import (
 )
 from jumar.core.rendering.html import DOCUMENT, Layout, block, render_page, render_text
 from jumar.core.rendering.plot import NARROW, WIDE
-from jumar.core.text import cut, escape, percent, plural, points, short_dollars
+from jumar.core.text import cut, escape, percent, plural, short_dollars, signed_points
 from jumar.loop.report.advice import causes, checklist, recommendations
 from jumar.loop.report.changes import IterationChanges
 from jumar.loop.report.diff import artifact_lines, artifacts_sentence
@@ -284,7 +284,7 @@ def _facts(report: LoopReport) -> list[tuple[str, str, str]]:
     second, margin = (None, None) if selection is None else (selection.runner_up, selection.margin)
     if selection is not None and second is not None and margin is not None and selection.selected_iteration == report.chosen:
         noise = ", within the noise" if report.is_noise(second) else ""
-        shown = points(margin, sign=True).replace("-", "−")
+        shown = signed_points(margin)
         facts.append(("Margin", shown, f"over iteration {iteration_label(second)}{noise}"))
     money, _, rest = spent_money(report.spend, report.budget).partition(" ")
     known = money != "cost"

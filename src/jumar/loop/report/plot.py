@@ -26,7 +26,7 @@ from jumar.core.rendering.plot import (
     runs_of,
     stair_of,
 )
-from jumar.core.text import percent, points
+from jumar.core.text import percent, signed_points
 from jumar.loop.report.read import LoopReport
 from jumar.loop.report.rows import VERIFIED, change
 from jumar.model import IterationRecord
@@ -144,7 +144,7 @@ def _mark(record: IterationRecord, report: LoopReport, x: Scale, y: Scale, floor
         more = change(record, parent)
         if parent is not None and more is not None:
             origin = f"iteration {parent.iteration_number}" if parent.iteration_number else "the start"
-            said += f", {points(more, sign=True).replace('-', '−')} on {origin}"
+            said += f", {signed_points(more)} on {origin}"
     if record.execution_time_ms is not None:
         said += f", {duration(record.execution_time_ms / 1000)}"
     if record.token_cost_usd is not None:
