@@ -102,6 +102,13 @@ def test_a_score_that_is_a_share_of_one_says_what_was_meant(tmp_path: Path, tabl
         load(tmp_path, f"{table} = {given}\n")
 
 
+@pytest.mark.parametrize("table", ["[stop]\ntarget", "[selection]\nthreshold"])
+@pytest.mark.parametrize(("given", "meant"), [("85%", "85"), ("0.7%", "70"), ("7.5 %", "7.5")])
+def test_a_score_in_per_cent_says_what_to_write(tmp_path: Path, table: str, given: str, meant: str):
+    with pytest.raises(ConfigError, match=f"scores are points from 0 to 100: write {meant}, without a sign"):
+        load(tmp_path, f'{table} = "{given}"\n')
+
+
 @pytest.mark.parametrize("score", ["0", "1", "1.5", "100"])
 def test_a_score_of_the_scale_is_taken(tmp_path: Path, score: str):
     load(tmp_path, f"[stop]\ntarget = {score}\n")

@@ -252,11 +252,34 @@ def test_stats(migrated: Path):
     assert ({"good": 2, "bad": 1}, {"provisional": 3}, {"reviews": 3}) == (found["types"], found["statuses"], found["sources"])
     assert {"p_001": 1, "p_002": 0, "p_003": 1} == found["fired"]
     assert found["phrases"] > found["distinct_phrases"] > 0
-    assert f"{found['phrases']:,} ({found['distinct_phrases']:,} distinct), " in call("patterns", "stats", migrated, check=0).out
+    assert f"{found['phrases']:,} ({found['distinct_phrases']:,} distinct)\n" in call("patterns", "stats", migrated, check=0).out
     assert ["p_002"] == found["never_fired"]
     assert [("wording", False)] == [(one["by"], one["same_type"]) for one in found["near_duplicates"]]
     assert "patterns that fire on an item    2 of 3 (66.7 %)" in call("patterns", "stats", migrated, "--on", "a.txt", check=0).out
     assert "coverage" not in document("stats", migrated)
+
+
+def test_stats_counts_what_fires_as_the_cheap_judge_does():
+    rest = {"weight": 1.0, "source": "me", "discovered_at": "2026-01-01T00:00:00Z", "description": "d", "type": "bad"}
+    patterns = [
+        {"id": "long", "keywords": [], "feature": "words", "at_least": 5, "status": "active"},
+        {"id": "gone", "keywords": [], "phrases": ["better", "nicer"], "status": "pruned"},
+        {"id": "plain", "keywords": ["exports"], "status": "active"},
+        {"id": "has_clear_user_problem", "keywords": [], "status": "active"},
+        {"id": "mute", "keywords": [], "status": "active"},
+    ]
+    Path("p.json").write_text(json.dumps({"version": "2.0", "patterns": [{**rest, **each} for each in patterns]}))
+    story = {"id": "1", "title": "Export", "description": "As a user, I want exports", "acceptance_criteria": ["a"]}
+    Path("items.json").write_text(json.dumps([story]))
+    found = document("stats", Path("p.json"), "--on", "items.json")
+    assert (1, 1, 0, 1, 1) == tuple(found[k] for k in ("phrases", "distinct_phrases", "expressions", "features", "indicators"))
+    assert ["mute"] == found["cannot_fire"] == found["never_fired"]
+    said = call("patterns", "stats", Path("p.json"), check=0).out
+    assert "expressions, features, built in  0, 1, 1\n" in said
+    assert "nothing to fire on               1 pattern: mute\n" in said
+    judged = call("evaluate", "items.json", "--mode", "cheap", "--patterns", "p.json", "--json", check=0).document
+    assert {"long": 1, "plain": 1, "has_clear_user_problem": 1} == judged["cheap"]["patterns"]["fired"]
+    assert {**judged["cheap"]["patterns"]["fired"], "mute": 0} == found["fired"]
 
 
 def test_log_diff_and_rollback(migrated: Path):

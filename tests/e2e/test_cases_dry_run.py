@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from chains import read_best, write_chain, write_scores
 from loops import jumar
 
 from jumar.cases import CaseLoopConfig, run_case_loop
-from jumar.errors import ConfigError
+from jumar.errors import ConfigError, ScoreError
 
 
 def row(accuracy: float, overall: float, chain: float, **more: float) -> dict[str, float]:
@@ -219,6 +221,26 @@ def test_thresholds_above_every_score_are_never_reached(tmp_path: Path) -> None:
 
     assert 2 == len(os.listdir(run / "case_02" / "iterations"))
     assert 1 == read_best(run, 2)["best_iter"]
+
+
+@pytest.mark.parametrize("score", [float("nan"), float("inf"), float("-inf")])
+def test_a_dry_score_that_is_no_finite_number_is_refused(tmp_path: Path, score: float) -> None:
+    rows = [row(9, 9, 9), {**row(9, 9, 9), "overall": score}]
+    with pytest.raises(ScoreError, match=r"dry_run_judge_scores: row 2: overall is -?(nan|inf), not a finite number"):
+        from_python(tmp_path, dry_run_judge_scores=rows)
+    assert not (tmp_path / "out").exists()
+    scores = write_scores(tmp_path, rows)
+    done = jumar(tmp_path, "cases", "run", str(write_chain(tmp_path)), "--dry-run", "--dry-run-scores", str(scores), check=2)
+    assert "row 2: overall is " in done.stderr
+
+
+def test_a_reader_that_has_seen_enough_ends_nothing(tmp_path: Path) -> None:
+    write_chain(tmp_path, 3)
+    line = f"{sys.executable} -m jumar.cli.entry cases run --dry-run --run-id t --max-iters 30 --stop accuracy=99 | head -n 1"
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", line], cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert (0, "", 1) == (done.returncode, done.stderr, done.stdout.count("\n"))
+    assert 30 == len(os.listdir(tmp_path / ".jumar" / "runs" / "run_t" / "case_03" / "iterations"))
 
 
 def test_order_and_tie_breaks_may_be_lists(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from jumar.errors import PatternLoadError
 from jumar.judging import CheapModeEvaluator, CheapModeResult, Item
 from jumar.judging.cheap import features
-from jumar.judging.cheap.evidence import measure_items
+from jumar.judging.cheap.evaluator import measure_items
 from jumar.judging.cheap.features import FEATURES, FeatureMemo, FeaturePatterns, Measured, feature_values
 from jumar.judging.patterns import PatternSet, PatternV2
 

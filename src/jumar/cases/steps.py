@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import re
 import sqlite3
@@ -22,7 +23,7 @@ from jumar.cases.judgement import BUILTINS
 from jumar.cases.settings import ChainSettings, DryRun
 from jumar.core.files import as_write_error, read_bytes
 from jumar.core.text import escape, once
-from jumar.errors import ConfigError
+from jumar.errors import ConfigError, ScoreError
 from jumar.model.ordering import is_finite, shown
 from jumar.model.pipeline import DEFAULT_KEYS, CaseStepContext, Step, StepResult, Word
 from jumar.processes.captured_output import DEFAULT_OUTPUT_CAP, create_anew
@@ -184,7 +185,7 @@ def parse_scores(data: object, *, where: str) -> Mapping[int | None, tuple[Mappi
     """Read the rows of ``--dry-run-scores``: a list for every case, or an object from case numbers to lists.
 
     Values may be anything that JSON has (a null or a string makes the iteration invalid, which is worth trying). Errors:
-    :class:`jumar.errors.ConfigError`.
+    :class:`jumar.errors.ConfigError`; :class:`jumar.errors.ScoreError` for NaN and infinities, which JSON has not.
     """
     if isinstance(data, list | tuple):
         return MappingProxyType({None: _rows(list(cast("Iterable[object]", data)), where)})
@@ -213,6 +214,12 @@ def _rows(data: object, where: str) -> tuple[Mapping[str, Any], ...]:
         added = row.get("diff", 1)
         if not is_finite(added) or not 0 <= added <= _MOST_ADDED or int(added) != added:
             raise ConfigError(f"{where}: row {number}: diff is {shown(added)}, not a number of entities up to {_MOST_ADDED:,}")
+        endless = next((name for name, value in row.items() if isinstance(value, float) and not math.isfinite(value)), None)
+        if endless is not None:
+            raise ScoreError(
+                f"{where}: row {number}: {escape(str(endless))} is {shown(row[endless])}, not a finite number; a score that a "
+                "judge left out is null (None)"
+            )
         odd = next(
             (value for value in row.values() if value is not None and not isinstance(value, bool | int | float | str)), None
         )
@@ -300,7 +307,6 @@ def _judge(_role: str, context: CaseStepContext, row: Mapping[str, Any]) -> byte
         ],
         "scores": scores,
     }
-    # a judge may write NaN, and Python's parser reads it: so may a dry run that tries what becomes of it
     return _json(document)
 
 

@@ -20,6 +20,7 @@ from jumar.core.text import escape, escape_block, in_ascii, nearest, wrapped
 from jumar.errors import LockedError, NotFoundError, StoreDamagedError, StoreWriteError, UsageError
 from jumar.loop.store.layout import list_loops, loops_directory, root_of
 from jumar.loop.store.running import newest_loop
+from jumar.model.selection import refuse_percent
 
 if TYPE_CHECKING:
     import socket
@@ -399,7 +400,12 @@ class DecimalRange(click.FloatRange):
         try:
             float(value)
         except ValueError:
-            self.fail(f"'{value}' is not a number; write it without a unit, as in 2.5", param, ctx)
+            hint = "write it without a unit, as in 2.5"
+            try:
+                refuse_percent(value if self.max == 100 else "")
+            except ValueError as error:
+                hint = str(error)
+            self.fail(f"'{value}' is not a number; {hint}", param, ctx)
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -18,7 +18,7 @@ from jumar.core.text import escape, nearest, plural
 from jumar.errors import ItemError, NotFoundError, PatternLoadError, UsageError
 from jumar.judging.items.item import Item
 from jumar.judging.patterns.coverage import Coverage
-from jumar.judging.patterns.models import PatternSet
+from jumar.judging.patterns.models import PatternSet, PatternV2
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -161,7 +161,7 @@ Examples:
 @quiet_option
 def stats_command(file: Path, on: Path | None, *, as_json: bool, quiet: bool) -> int:
     """Count the patterns of a file; with --on, say what fires, what never does, and what says the same."""
-    from jumar.judging.cheap.evidence import measure_items
+    from jumar.judging.cheap.evaluator import measure_items
     from jumar.judging.patterns.storage import load_pattern_set
 
     with warned():
@@ -172,18 +172,18 @@ def stats_command(file: Path, on: Path | None, *, as_json: bool, quiet: bool) ->
         "types": dict(Counter(pattern.type for pattern in patterns)),
         "statuses": dict(Counter(pattern.status for pattern in patterns)),
         "sources": dict(Counter(pattern.source for pattern in patterns)),
-        "phrases": sum(len(pattern.phrases) for pattern in patterns),
-        "distinct_phrases": len({phrase for pattern in patterns for phrase in pattern.phrases}),
-        "expressions": sum(pattern.regex is not None for pattern in patterns),
-        "features": sum(pattern.feature is not None for pattern in patterns),
+        **_looked_for(patterns),
         "without_keywords": sum(not pattern.keywords for pattern in patterns),
     }
     lines = [] if quiet else [f"{escape(str(file))}: {plural(len(patterns), 'pattern')}"]
     for name in ("types", "statuses", "sources"):
         counts = ", ".join(f"{escape(key)} {count:,}" for key, count in document[name].items())
         lines.append(f"{name:<32} {counts or 'none'}")
-    distinct = f"{document['phrases']:,} ({document['distinct_phrases']:,} distinct)"
-    lines.append(f"{'phrases, expressions':<32} {distinct}, {document['expressions']:,}")
+    lines.append(f"{'phrases':<32} {document['phrases']:,} ({document['distinct_phrases']:,} distinct)")
+    counts = ", ".join(f"{document[name]:,}" for name in ("expressions", "features", "indicators"))
+    lines.append(f"{'expressions, features, built in':<32} {counts}")
+    if mute := document["cannot_fire"]:
+        lines.append(f"{'nothing to fire on':<32} {plural(len(mute), 'pattern')}: {escape(', '.join(mute[:3]))}")
     if on is not None:
         measured = measure_items(found, items_of(on))
         document["coverage"] = measured.as_json()
@@ -205,6 +205,24 @@ def stats_command(file: Path, on: Path | None, *, as_json: bool, quiet: bool) ->
     else:
         print_text("\n".join(lines))
     return 0
+
+
+def _looked_for(patterns: Sequence[PatternV2]) -> dict[str, Any]:
+    """Count what the patterns fire on that are looked for: rejected and pruned ones are not."""
+    from jumar.judging.cheap.evidence import cannot_fire, detector_for
+    from jumar.judging.patterns.matcher import MATCHED, literals
+
+    live = [pattern for pattern in patterns if pattern.status in MATCHED]
+    others = [pattern for pattern in live if detector_for(pattern.id, pattern.description) is None]
+    phrases = [phrase for pattern in others for phrase in literals(pattern)]
+    return {
+        "phrases": len(phrases),
+        "distinct_phrases": len(set(phrases)),
+        "expressions": sum(pattern.regex is not None for pattern in others),
+        "features": sum(pattern.feature is not None for pattern in others),
+        "indicators": len(live) - len(others),
+        "cannot_fire": [pattern.id for pattern in live if cannot_fire(pattern)],
+    }
 
 
 _CHECK_EPILOG = """\b

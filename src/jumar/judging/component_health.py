@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar
 
 from jumar.judging.asking.settings import MAX_UNSCORED
 from jumar.judging.asking.summary import NOT_THE_JUDGES, Result, judge_noise
+from jumar.judging.cheap.evidence import cannot_fire
 from jumar.judging.cheap.scoring import CheapReading
 from jumar.judging.models import CheapModeResult, ComponentHealthStatus, DualModeResult, ExpensiveModeResult, Unscored
 from jumar.judging.patterns.models import PatternSet
@@ -121,8 +122,8 @@ def check_patterns(patterns: PatternSet | None) -> ComponentHealthStatus:
     """Return whether the patterns are of use.
 
     Flags: ``no_patterns`` (a file that has none; healthy when no file was asked for), ``cannot_fire`` (patterns without phrase,
-    expression, keyword or measured feature), ``all_provisional`` (none takes part in a score: right after a migration that is as
-    it should be, so it is no illness).
+    expression, keyword, measured feature or built-in rule), ``all_provisional`` (none takes part in a score: right after a
+    migration that is as it should be, so it is no illness).
     """
     if patterns is None:
         return ComponentHealthStatus(healthy=True, details={"patterns": 0})
@@ -130,11 +131,7 @@ def check_patterns(patterns: PatternSet | None) -> ComponentHealthStatus:
         status: sum(pattern.status == status for pattern in patterns.patterns)
         for status in ("active", "provisional", "rejected", "pruned")
     }
-    mute = [
-        pattern.id
-        for pattern in patterns.patterns
-        if not (pattern.phrases or pattern.regex or pattern.keywords or pattern.feature)
-    ]
+    mute = [pattern.id for pattern in patterns.patterns if cannot_fire(pattern)]
     noticed = {
         "no_patterns": not patterns.patterns,
         "cannot_fire": bool(mute),

@@ -20,6 +20,19 @@ def refuse_share(score: float) -> float:
     return score
 
 
+def refuse_percent(given: Any) -> Any:
+    """Return what is no text in per cent. Errors: ValueError for one, such as 70% or 0.7%, which says what to write."""
+    number = given.strip().removesuffix("%").rstrip() if isinstance(given, str) and given.strip().endswith("%") else ""
+    try:
+        meant = float(number)
+    except ValueError:
+        return given
+    if not is_finite(meant):
+        return given
+    meant = 100 * meant if 0 < meant < 1 else meant
+    raise ValueError(f"scores are points from 0 to 100: write {round(meant, 10):g}, without a sign")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectionCriteria(Record):
     """Seed 2's selection options. ``threshold`` is on 0–100 and inclusive; None asks for none.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Optional, Self
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Discriminator,
     Field,
@@ -51,11 +52,11 @@ from jumar.loop.settings import IN_PLACE, ContinueFrom, Isolation
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.model.budget.pricing import DEFAULT_MAX_ITERATIONS
 from jumar.model.records import Known
-from jumar.model.selection import Mode, SelectionCriteria, StopRules, TrendRule, refuse_share
+from jumar.model.selection import Mode, SelectionCriteria, StopRules, TrendRule, refuse_percent, refuse_share
 
 _MEGABYTE = 1_000_000
 Megabytes = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Score = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False), AfterValidator(refuse_share)]
+Score = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False), BeforeValidator(refuse_percent), AfterValidator(refuse_share)]
 
 
 class RunOptions(TypedDict, total=False):

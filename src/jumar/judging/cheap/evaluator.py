@@ -12,6 +12,8 @@ from jumar.judging.cheap.panels import StoryPanel, TextPanel
 from jumar.judging.cheap.scoring import AppliedScorecard, CheapReading, CheapScorer, Details
 from jumar.judging.items.item import Item, as_item, as_story
 from jumar.judging.models import CheapModeResult, Story, Unscored
+from jumar.judging.patterns.coverage import Coverage, count_coverage
+from jumar.judging.patterns.matcher import MATCHED
 from jumar.judging.patterns.models import PatternSet, Scorecard
 from jumar.judging.patterns.storage import load_pattern_set
 from jumar.judging.rubric import Rubric, StoryRubric, TextRubric, builtin_rubric
@@ -126,6 +128,19 @@ def evaluate_cheap(
             result.model_dump(include={"story_id", "kind", "message"}) for result in results if isinstance(result, Unscored)
         ],
     }
+
+
+def measure_items(patterns: PatternSet, items: Iterable[Item]) -> Coverage:
+    """Return what ``patterns`` do on ``items``: what fires is what the cheap judge reports; nothing on what it cannot score.
+
+    Errors: those of :class:`CheapModeEvaluator`; :class:`jumar.errors.MissingExtraError`.
+    """
+    evaluator = CheapModeEvaluator(patterns)
+    live = [index for index, pattern in enumerate(patterns.patterns) if pattern.status in MATCHED]
+    readings = map(evaluator.read, items)
+    return count_coverage(
+        patterns, ([] if isinstance(each, Unscored) else [live[index] for index in each.fired] for each in readings)
+    )
 
 
 def _rubrics(given: RubricChoice) -> tuple[AnyRubric, ...]:

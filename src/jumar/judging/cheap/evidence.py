@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from jumar.judging.cheap.features import FeaturePatterns
 from jumar.judging.items.item import Item
-from jumar.judging.patterns.coverage import Coverage, count_coverage
-from jumar.judging.patterns.matcher import MATCHED, PatternMatcher
-from jumar.judging.patterns.models import PatternSet
+from jumar.judging.patterns.matcher import MATCHED, PatternMatcher, literals
+from jumar.judging.patterns.models import PatternSet, PatternV2
 
 
 class View(NamedTuple):
@@ -107,6 +106,12 @@ def detector_for(pattern_id: str, description: str) -> Detector | None:
     return DETECTORS.get(pattern_id.strip()) or DETECTORS.get(description.strip())
 
 
+def cannot_fire(pattern: PatternV2) -> bool:
+    """Return whether there is nothing that ``pattern`` could fire on: no phrase, expression, feature or rule of its name."""
+    others = pattern.regex is None and pattern.feature is None and detector_for(pattern.id, pattern.description) is None
+    return others and not literals(pattern)
+
+
 class PatternEvidence:
     """The patterns of a set, ready to fire. Rejected and pruned ones never do.
 
@@ -147,12 +152,3 @@ class PatternEvidence:
     def points(self, fired: Sequence[int], unit: float) -> list[tuple[int, float]]:
         """Return position and signed points, ``unit`` at weight 1, of the active ones among what fired, in their order."""
         return [(index, self._signed[index] * unit) for index in fired if self._moves[index]]
-
-
-def measure_items(patterns: PatternSet, items: Iterable[Item]) -> Coverage:
-    """Return what ``patterns`` do on ``items``, by phrases, expressions and features; the named indicators by their phrases.
-
-    Errors: those of :class:`PatternEvidence`; :class:`jumar.errors.MissingExtraError`.
-    """
-    matcher, features = PatternMatcher(patterns), FeaturePatterns(patterns.patterns)
-    return count_coverage(patterns, (sorted({*matcher.fired(item.text), *features.fired(item)}) for item in items))
