@@ -236,7 +236,7 @@ def test_a_dry_score_that_is_no_finite_number_is_refused(tmp_path: Path, score: 
 
 def test_a_reader_that_has_seen_enough_ends_nothing(tmp_path: Path) -> None:
     write_chain(tmp_path, 3)
-    line = f"{sys.executable} -m jumar.cli.entry cases run --dry-run --run-id t --max-iters 30 --stop accuracy=99 | head -n 1"
+    line = f"{sys.executable} -m jumar.cli.entry cases run --dry-run --run-id t --max-iters 30 --dry-run-stop-iter 30 | head -n 1"
     done = subprocess.run(["bash", "-o", "pipefail", "-c", line], cwd=tmp_path, capture_output=True, text=True, check=False)
 
     assert (0, "", 1) == (done.returncode, done.stderr, done.stdout.count("\n"))
