@@ -18,6 +18,7 @@ COMMANDS: Commands = {
     "diff": ("jumar.cli.loop.diff:diff_command", "Compare the artifacts of two iterations."),
     "doctor": ("jumar.cli.doctor:doctor_command", "Check this machine and configuration before a run."),
     "evaluate": ("jumar.cli.judging.evaluate:evaluate_command", "Score items: stories, answers, summaries, anything."),
+    "export": ("jumar.cli.loop.export:export_command", "Write a loop as a table for pandas or Polars."),
     "hook": ("jumar.cli.mcp:hook_command", "Answer a hook of Claude Code; the plugin calls it."),
     "init": ("jumar.cli.init:init_command", "Write a commented jumar.toml to start from."),
     "list": ("jumar.cli.loop.list:list_command", "List the loops."),

@@ -22,6 +22,7 @@ from jumar.loop.decisions.select import override, program_of, record_selection
 from jumar.loop.ranking.choose import running_best
 from jumar.loop.ranking.degradation import detect_degradation, detect_diminishing_returns
 from jumar.loop.ranking.score import merge_weights, weighted_score
+from jumar.loop.report.dataframe import Rows, export_rows
 from jumar.loop.report.export import export_csv
 from jumar.loop.report.page import render_markdown
 from jumar.loop.report.read import load_report
@@ -240,6 +241,10 @@ class BestOutputTracker:
     def export_csv(self) -> str:
         """Return all iterations as CSV; see :data:`jumar.loop.report.export.COLUMNS`."""
         return export_csv(self.get_all_iterations())
+
+    def export_rows(self) -> Rows:
+        """Return all iterations as what ``pandas.DataFrame`` takes; see :data:`jumar.loop.report.dataframe.COLUMNS`."""
+        return export_rows(self.store, load_report(self.store))
 
     def cleanup_snapshots(self, selected_iteration: int) -> None:
         """Delete the snapshots of all but ``selected_iteration`` and those that are never deleted; records always stay.

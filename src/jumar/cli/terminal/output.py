@@ -136,6 +136,11 @@ def write_document(
             sys.stdout.flush()
             sys.stdout.buffer.write(data)
         return
+    write_file(data, output, form, of=of, as_json=as_json, quiet=quiet)
+
+
+def write_file(data: bytes, output: Path, form: str, *, of: Mapping[str, str], as_json: bool, quiet: bool) -> None:
+    """Write what a command made to ``output`` and say so, as :func:`write_document` does."""
     with as_write_error("write", output):
         write_named(output, data)
     if as_json:
