@@ -149,6 +149,20 @@ def test_a_judgement_that_cannot_be_used_is_never_the_best(tmp_path: Path, conte
     assert () == verify_run(tmp_path / RUN).problems
 
 
+def test_a_score_outside_of_its_scale_is_never_the_best_and_reaches_nothing(tmp_path: Path) -> None:
+    wild = judge_file(composite_score=87)
+    scale = '[ranking]\norder = [{key = "overall", min = 0, max = 10}, "accuracy"]\n'
+    write_pipeline(tmp_path, {1: [GOOD, wild, GOOD], 2: [wild, GOOD, GOOD]}, extra=f"{scale}[stop]\noverall = 80\n")
+    found = run(tmp_path)
+
+    assert [(1, "max_iters"), (2, "max_iters")] == [(case["best_iter"], case["stopped_by"]) for case in found["cases"]]
+    record = iterations(tmp_path, 1)[1]
+    assert ("invalid_score", None) == (record.status, record.values["overall"])
+    assert "overall is 87 in judge_result_iter_0002_case_01.json, outside of its scale: 0 to 10" == record.reason
+    replayed = json.loads(jumar(tmp_path, "cases", "replay", str(RUN), "--json", check=0).stdout)
+    assert [1, 2] == [case["best_iter"] for case in replayed["cases"]]
+
+
 def test_a_case_without_a_valid_iteration_has_no_best_and_says_so(tmp_path: Path) -> None:
     write_pipeline(tmp_path, {1: [b"{}", b"{}"], 2: [GOOD, GOOD]})
     found = run(tmp_path, check=1)

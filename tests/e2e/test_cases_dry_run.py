@@ -251,6 +251,42 @@ def test_order_and_tie_breaks_may_be_lists(tmp_path: Path) -> None:
     assert 2 == read_best(run, 2)["best_iter"]
 
 
+def test_a_scale_holds_whatever_the_order_is(tmp_path: Path) -> None:
+    config = write_chain(tmp_path, 1)
+    ranked = '[{key = "accuracy", min = 0, max = 10}, {key = "-overall", min = 1}, "chain"]'
+    config.write_text(f"ranking = {ranked}\n{config.read_text()}")
+    scores = write_scores(tmp_path, [row(8, 2, 8), row(80, 2, 8), row(9, 0, 8), row(80, 3, 9), row(8, 3, 9)])
+    options = ("--dry-run", "--dry-run-scores", str(scores), "--max-iters", "5")
+
+    assert 1 == run_json(tmp_path, str(config), *options)["cases"][0]["best_iter"]
+    assert 5 == run_json(tmp_path, str(config), *options, "--best-order", "chain,accuracy")["cases"][0]["best_iter"]
+    rows = [row(8, 7, 6), row(80, 7, 6)]
+    wide = from_python(tmp_path, dry_run_judge_scores=rows, max_iters=2, stop_accuracy=99)
+    assert 2 == read_best(wide, 2)["best_iter"]
+    order = [{"key": "accuracy", "min": 0, "max": 10}, "overall"]
+    narrow = from_python(tmp_path, run_id="n", dry_run_judge_scores=rows, max_iters=2, stop_accuracy=99, best_order=order)
+    assert 1 == read_best(narrow, 2)["best_iter"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ('{key = "accuracy", min = 10, max = 1}', "ranking.order[1]: a scale from 10.0 to 1.0: give min, max or both"),
+        ('{key = "accuracy", min = 1, max = 1}', "min below max"),
+        ('{key = "accuracy", most = 1}', "unknown key 'ranking.order[1].most'; known here: key, max, min"),
+        ("{min = 1}", "'ranking.order[1].key' is missing"),
+        ('{key = "accuracy", min = nan}', "ranking.order[1].min: input should be a finite number"),
+        ('{key = "acuracy", max = 3}', "unknown key 'acuracy' in the order (did you mean 'accuracy'?)"),
+        ("3", "ranking.order[1]: give a key, or {key, min, max} (found 3)"),
+    ],
+)
+def test_a_scale_that_is_none_is_refused(tmp_path: Path, entry: str, message: str) -> None:
+    config = write_chain(tmp_path, 1)
+    config.write_text(f"ranking = [{entry}]\n{config.read_text()}")
+    assert message in jumar(tmp_path, "cases", "run", str(config), "--dry-run", check=2).stderr
+    assert not (tmp_path / ".jumar" / "runs").exists()
+
+
 def test_a_resume_takes_the_options_of_the_run_and_no_others(tmp_path: Path) -> None:
     config = write_chain(tmp_path, 2)
     options = (str(config), "--dry-run", "--run-id", "off", "--no-select-best")

@@ -20,14 +20,14 @@ from jumar.cases.config import new_run_id
 from jumar.cases.layout import list_runs
 from jumar.cases.records import CaseLimits, CaseListener, CaseStop, shown_ranking
 from jumar.cases.run_store import CaseSource, RunReader
-from jumar.cases.settings import ChainSettings, read_case_file
+from jumar.cases.settings import ChainSettings, read_case_file, read_order
 from jumar.cases.steps import DRY_STEPS, dry_run_of
 from jumar.core.leftovers import give_rights
 from jumar.core.text import escape, nearest
 from jumar.errors import ConfigError, NotFoundError, NothingEvaluatedError, StoreDamagedError
 from jumar.loop.store.layout import prepare_root, runs_directory
 from jumar.model.ordering import LexicographicOrder, parse_order
-from jumar.model.pipeline import DEFAULT_KEYS, DEFAULT_ROLES, ContinueFrom, Role, Step
+from jumar.model.pipeline import DEFAULT_KEYS, DEFAULT_ROLES, ContinueFrom, Role, Scale, Step
 from jumar.processes.control import StopSwitch
 
 _DEFAULT = "cases.toml"
@@ -163,8 +163,9 @@ def chain_of(request: CasesRequest) -> ChainSettings:
     config, base = request.config, request.base
     run = config.run
     keys = MappingProxyType(_keys(request))
+    words, scales = _order(config)
     order = parse_order(
-        config.ranking.order if request.order is None else request.order,
+        words if request.order is None else request.order,
         config.ranking.tiebreak if request.tiebreak is None else request.tiebreak,
         known=tuple(keys),
     )
@@ -174,7 +175,7 @@ def chain_of(request: CasesRequest) -> ChainSettings:
         cases=_cases(request),
         steps=tuple(_step(step) for step in config.steps) or (DRY_STEPS if request.dry_run else ()),
         order=order,
-        limits=_limits(request, keys, order),
+        limits=_limits(request, keys, order, scales),
         roles=MappingProxyType(_roles(config.roles)),
         keys=keys,
         diff=tuple(config.ranking.diff),
@@ -283,14 +284,19 @@ def _keys(request: CasesRequest) -> dict[str, str]:
     given = request.config.ranking.keys
     if given is None:
         return dict(DEFAULT_KEYS)
-    order = request.order or request.config.ranking.order
+    order = request.order or _order(request.config)[0]
     words = order.split(",") if isinstance(order, str) else order
     named = {word.strip().removeprefix("-").partition(":")[0].strip() for word in words}
     named |= {*request.config.stop.thresholds, *(request.thresholds or {})}
     return {**{name: path for name, path in DEFAULT_KEYS.items() if name in named}, **given}
 
 
-def _limits(request: CasesRequest, keys: Mapping[str, str], order: LexicographicOrder) -> CaseLimits:
+def _order(config: CasesConfig) -> tuple[str | list[str], Mapping[str, Scale]]:
+    order = config.ranking.order
+    return read_order(order if isinstance(order, str) else [key if isinstance(key, str) else key.model_dump() for key in order])
+
+
+def _limits(request: CasesRequest, keys: Mapping[str, str], order: LexicographicOrder, scales: Mapping[str, Scale]) -> CaseLimits:
     config = request.config
     given = {**config.stop.thresholds, **(request.thresholds or {})}
     for name in given:
@@ -303,6 +309,7 @@ def _limits(request: CasesRequest, keys: Mapping[str, str], order: Lexicographic
         max_seconds=request.max_seconds or config.stop.max_seconds,
         consecutive_failures=config.stop.consecutive_failures,
         at_most=order.falling,
+        scales=scales,
     )
 
 

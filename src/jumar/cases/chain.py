@@ -244,6 +244,7 @@ def open_run(settings: ChainSettings, *, resume: bool, clock: Clock | None = Non
             keys=MappingProxyType(dict(settings.keys if settings.dry_run is None else dry_keys(settings.keys))),
             diff=settings.diff,
             roles=settings.roles,
+            scales=settings.limits.scales,
             max_iters=settings.limits.max_iters,
             max_seconds=settings.limits.max_seconds,
             max_file_bytes=settings.max_file_bytes,

@@ -14,7 +14,7 @@ from typing import Any, Final, cast, get_args
 from jumar.cases.chain import run_chain
 from jumar.cases.records import CaseLimits, CaseListener
 from jumar.cases.run_store import CaseSource
-from jumar.cases.settings import ChainSettings, read_case_file
+from jumar.cases.settings import ChainSettings, read_case_file, read_order
 from jumar.cases.steps import DRY_STEPS, dry_run_of
 from jumar.core.files import sha256_file
 from jumar.core.record import nothing, plain
@@ -29,6 +29,7 @@ from jumar.model.pipeline import (
     DEFAULT_ROLES,
     ContinueFrom,
     Role,
+    Scale,
     Step,
 )
 from jumar.processes.control import StopSwitch
@@ -46,7 +47,8 @@ class CaseLoopConfig:
     ``stop_accuracy``, ``stop_overall`` and ``stop_chain`` must all be reached (None: not asked for); they may lie above every
     score there is. Give ``base_ckg_path`` (and ``base_fix_db_path``), or ``base_paths`` by role, or ``start_from_scratch``.
     ``dry_run_judge_scores`` are rows of scores, or a file of them; they win over ``dry_run_stop_iter``. ``best_order`` and
-    ``best_tiebreak`` are the command line's comma strings, or lists. ``steps`` is the pipeline; a dry run has the seed's.
+    ``best_tiebreak`` are the command line's comma strings, or lists; a key of the order may be ``{key, min, max}``: a score
+    outside of that is none. ``steps`` is the pipeline; a dry run has the seed's.
     """
 
     data_path: _Path
@@ -65,7 +67,7 @@ class CaseLoopConfig:
     dry_run_stop_iter: int = 1
     dry_run_judge_scores: _Scores | None = None
     select_best: bool = True
-    best_order: str | Iterable[str] = DEFAULT_ORDER
+    best_order: str | Iterable[str | Mapping[str, Any]] = DEFAULT_ORDER
     best_tiebreak: str | Iterable[str] = DEFAULT_TIE_BREAKS
     steps: Sequence[Step] = ()
     roles: Mapping[str, Role] = field(default_factory=lambda: DEFAULT_ROLES)
@@ -100,7 +102,8 @@ def chain_settings(cfg: CaseLoopConfig) -> ChainSettings:
     """Return the chain of one case. Errors: :class:`jumar.errors.ConfigError`."""
     _check_types(cfg)
     path = Path(cfg.data_path)
-    order = parse_order(cfg.best_order, cfg.best_tiebreak, known=tuple(cfg.keys))
+    words, scales = read_order(cfg.best_order)
+    order = parse_order(words, cfg.best_tiebreak, known=tuple(cfg.keys))
     case = CaseSource(
         number=cfg.case_num,
         case_id=cfg.case_id or f"case{cfg.case_num}",
@@ -122,6 +125,7 @@ def chain_settings(cfg: CaseLoopConfig) -> ChainSettings:
             max_seconds=cfg.max_seconds,
             consecutive_failures=cfg.consecutive_failures,
             at_most=order.falling,
+            scales=scales,
         ),
         roles=cfg.roles,
         keys=cfg.keys,
@@ -134,7 +138,7 @@ def chain_settings(cfg: CaseLoopConfig) -> ChainSettings:
         search=(workdir,),
         environment=tuple(cfg.env),
         dry_run=dry_run_of(cfg.dry_run_judge_scores, cfg.dry_run_stop_iter) if cfg.dry_run else None,
-        recorded=_recorded(cfg, order),
+        recorded=_recorded(cfg, order, scales),
         confirmed=frozenset({"max_iters", "max_seconds"}),
     )
 
@@ -145,7 +149,7 @@ def _base(cfg: CaseLoopConfig) -> dict[str, _Path]:
     return {**cfg.base_paths, **{role: path for role, path in named.items() if path is not None}}
 
 
-def _recorded(cfg: CaseLoopConfig, order: LexicographicOrder) -> dict[str, Any]:
+def _recorded(cfg: CaseLoopConfig, order: LexicographicOrder, scales: Mapping[str, Scale]) -> dict[str, Any]:
     """Return what ``run.json`` keeps of the options: what a resume must not change. A function is known by its name only."""
     scores = cfg.dry_run_judge_scores
     if isinstance(scores, str | os.PathLike):
@@ -163,6 +167,7 @@ def _recorded(cfg: CaseLoopConfig, order: LexicographicOrder) -> dict[str, Any]:
         "dry_run": cfg.dry_run,
         "select_best": cfg.select_best,
         "order": list(order.words),
+        **({"scales": {name: scale.to_json() for name, scale in scales.items()}} if scales else {}),
         "tiebreak": list(order.tie_breaks),
         "continue_from": cfg.continue_from,
         "keys": dict(cfg.keys),
@@ -210,6 +215,10 @@ _TYPES: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
     "str | Iterable[str]": (
         lambda value: isinstance(value, str) or _is_list_of(value, str),
         "a list of texts, or one with commas",
+    ),
+    "str | Iterable[str | Mapping[str, Any]]": (
+        lambda value: isinstance(value, str) or _is_list_of(value, str | Mapping),
+        "a list of keys, or one with commas",
     ),
     "Sequence[Step]": (lambda value: _is_list_of(value, Step), "a list of Step"),
     "_Scores": (lambda value: _is_path(value) or _is_list_of(value, Mapping), "a list of rows, or the path of a file"),

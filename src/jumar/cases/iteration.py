@@ -263,7 +263,7 @@ class IterationRunner:
             reason = f"{', '.join(changed)} was changed by a later step; a step writes its own outputs only"
         else:
             keys = self.settings.keys if self.settings.dry_run is None else dry_keys(self.settings.keys)
-            judgement = read_judgement(directory / outputs[JUDGE].path, keys)
+            judgement = read_judgement(directory / outputs[JUDGE].path, keys, self.settings.limits.scales)
             reason = unusable(judgement, [key.name for key in self.settings.order.keys])
             status, values = "invalid_score" if reason else "ok", judgement.values
         return CaseIteration(

@@ -23,13 +23,14 @@ from jumar.core.leftovers import is_of_the_machine
 from jumar.core.text import escape
 from jumar.errors import ConfigError
 from jumar.model.ordering import shown
-from jumar.model.pipeline import DEFAULT_DIFF, DEFAULT_KEYS, CaseStepContext
+from jumar.model.pipeline import DEFAULT_DIFF, DEFAULT_KEYS, CaseStepContext, Scale
 
 if TYPE_CHECKING:
     from jmespath.parser import ParsedResult
 
 _LONGEST_REASON: Final = 60
 _NAMED: Final = 8
+NO_SCALES: Final[Mapping[str, Scale]] = MappingProxyType({})
 _LARGEST: Final = 64 << 20
 _DEEPEST: Final = 100
 _OVERALL: Final = ("composite_score", "grade", "summary")
@@ -63,10 +64,11 @@ def check_expression(expression: str, *, where: str) -> str:
     return expression
 
 
-def read_judgement(path: Path, keys: Mapping[str, str]) -> CaseJudgement:
+def read_judgement(path: Path, keys: Mapping[str, str], scales: Mapping[str, Scale] = NO_SCALES) -> CaseJudgement:
     """Read the judge's file and find each of ``keys`` in it by its JMESPath expression.
 
-    A score is a finite number, on any scale; a bool, a string of digits, NaN or an infinity is none.
+    A score is a finite number, on any scale where ``scales`` has none for its key; a bool, a string of digits, NaN or an infinity
+    is none.
     A file that is missing, or closed to its reader, is a problem. Errors: ``OSError`` of the machine, such as an input/output
     error or too many open files.
     """
@@ -79,6 +81,8 @@ def read_judgement(path: Path, keys: Mapping[str, str]) -> CaseJudgement:
     problems: dict[str, str] = {}
     for name, expression in keys.items():
         value, wrong = _evaluated(document, expression, path.name)
+        if value is not None and name in scales and value not in scales[name]:
+            value, wrong = None, f"{name} is {shown(value)} in {escape(path.name)}, outside of its scale: {scales[name]}"
         values[name] = value
         if wrong is not None:
             problems[name] = wrong
@@ -169,7 +173,7 @@ def write_feedback(context: CaseStepContext, limits: CaseLimits, keys: Mapping[s
     ``stop_reached`` says whether every threshold holds. A judge's file that cannot be used is said under ``problems``, and its
     scores are null: that is for the iteration's record to judge, and no failure of this step.
     """
-    judgement = read_judgement(context.inputs["judge"], keys)
+    judgement = read_judgement(context.inputs["judge"], keys, limits.scales)
     document, _ = _document(context.inputs["judge"])
     judged = cast("dict[str, Any]", document) if isinstance(document, dict) else {}
     listed = judged.get("dimensions")

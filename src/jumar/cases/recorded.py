@@ -14,14 +14,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from jumar.cases.judgement import CaseJudgement, diff_size, read_judgement
+from jumar.cases.judgement import NO_SCALES, CaseJudgement, diff_size, read_judgement
 from jumar.cases.layout import case_number
 from jumar.cases.records import CaseIteration, CaseStatus, RoleFile
 from jumar.core.files import sha256_file
 from jumar.core.leftovers import TEMPORARY
 from jumar.core.text import escape
 from jumar.errors import ConfigError, NotFoundError
-from jumar.model.pipeline import Role
+from jumar.model.pipeline import Role, Scale
 
 _UNFINISHED: Final = frozenset({"pending", "scratch"})
 _ITER: Final = re.compile(r"iter_(\d{1,9})")
@@ -45,6 +45,7 @@ def read_recording(
     keys: Mapping[str, str],
     needed: Sequence[str],
     diff: Sequence[str],
+    scales: Mapping[str, Scale] = NO_SCALES,
 ) -> tuple[RecordedCase, ...]:
     """Find the cases below ``directory`` (at any depth) and read their judge's files; nothing is written.
 
@@ -69,7 +70,7 @@ def read_recording(
             number=number,
             directory=case,
             iterations=tuple(
-                _iteration(number, iteration, path, roles=roles, keys=keys, needed=needed, diff=diff)
+                _iteration(number, iteration, path, roles=roles, keys=keys, needed=needed, diff=diff, scales=scales)
                 for iteration, path in sorted(by_case[case])
             ),
             base=_base(case, number, roles),
@@ -121,6 +122,7 @@ def _iteration(
     keys: Mapping[str, str],
     needed: Sequence[str],
     diff: Sequence[str],
+    scales: Mapping[str, Scale],
 ) -> CaseIteration:
     judges = sorted((directory / roles["judge"].folder).glob("*.json")) if "judge" in roles else []
     paths = {name: path for name, role in roles.items() if (path := _role_path(directory, role, case, number)) is not None}
@@ -129,7 +131,7 @@ def _iteration(
     if len(judges) != 1:
         reason = "it has no judge's file" if not judges else f"it has {len(judges)} judge's files"
     else:
-        judgement = read_judgement(judges[0], keys)
+        judgement = read_judgement(judges[0], keys, scales)
         reason = unusable(judgement, needed)
         status, values = "invalid_score" if reason else "ok", judgement.values
     return CaseIteration(

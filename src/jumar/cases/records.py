@@ -13,7 +13,7 @@ from typing import Final, Literal, get_args
 
 from jumar.core.codec import Fields
 from jumar.core.record import FileRecord, Record, nothing, stored
-from jumar.model.pipeline import DEFAULT_FAILURES, DEFAULT_MAX_ITERS
+from jumar.model.pipeline import DEFAULT_FAILURES, DEFAULT_MAX_ITERS, Scale
 from jumar.model.records import IterationView, Usage
 
 _log = logging.getLogger("jumar.cases")
@@ -180,7 +180,7 @@ class CaseLimits:
     A threshold is reached from below (``≥``), that of a key in ``at_most`` from above (``≤``): less is better there.
 
     ``max_iters`` counts iterations of the case; ``max_seconds`` is the time of all steps of the run, None for no limit;
-    ``consecutive_failures`` counts iterations without a usable score.
+    ``consecutive_failures`` counts iterations without a usable score; one outside of the ``scales``, by key, is none.
     """
 
     thresholds: Mapping[str, float]
@@ -188,6 +188,7 @@ class CaseLimits:
     max_seconds: float | None = None
     consecutive_failures: int = DEFAULT_FAILURES
     at_most: frozenset[str] = frozenset()
+    scales: Mapping[str, Scale] = field(default_factory=nothing)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

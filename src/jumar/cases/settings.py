@@ -6,20 +6,30 @@ import copyreg
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from jumar.cases.judgement import BUILTINS, check_expression
+from jumar.cases.judgement import BUILTINS, NO_SCALES, check_expression
 from jumar.cases.ranking import check_limits
 from jumar.cases.records import CHAIN_NAME, CaseLimits
 from jumar.cases.run_store import CaseSource
 from jumar.core.text import escape, nearest, plural
 from jumar.errors import ConfigError
-from jumar.model.ordering import LexicographicOrder
-from jumar.model.pipeline import DEFAULT_DIFF, DEFAULT_KEYS, DEFAULT_MAX_FILE_MB, DEFAULT_ROLES, GIVEN, ContinueFrom, Role, Step
+from jumar.model.ordering import LexicographicOrder, parse_order, shown
+from jumar.model.pipeline import (
+    DEFAULT_DIFF,
+    DEFAULT_KEYS,
+    DEFAULT_MAX_FILE_MB,
+    DEFAULT_ROLES,
+    GIVEN,
+    ContinueFrom,
+    Role,
+    Scale,
+    Step,
+)
 from jumar.processes.environment import check_patterns
 from jumar.processes.functions import check_reference
 from jumar.processes.process import check_command, check_timeout
@@ -101,6 +111,28 @@ class ChainSettings:
 def input_name(declared: str) -> tuple[str, bool]:
     """Return the name of a declared input, and whether it may be missing: ``ckg?`` → ``("ckg", True)``."""
     return declared.removesuffix("?"), declared.endswith("?")
+
+
+def read_order(given: str | Iterable[str | Mapping[str, Any]]) -> tuple[str | list[str], Mapping[str, Scale]]:
+    """Return an order's keys as they are typed, and the scales of those that are given as ``{key, min, max}``.
+
+    Errors: :class:`jumar.errors.ConfigError`.
+    """
+    if isinstance(given, str):
+        return given, NO_SCALES
+    words: list[str] = []
+    scales: dict[str, Scale] = {}
+    for item in given:
+        if isinstance(item, str):
+            words.append(item)
+            continue
+        if not {*item} <= {"key", "min", "max"} or not isinstance(item.get("key"), str):
+            raise ConfigError(f"{shown(dict(item))} in the order: write a key, or {{key, min, max}}")
+        words.append(item["key"])
+        ends = {name: item[name] for name in ("min", "max") if item.get(name) is not None}
+        if ends:
+            scales[parse_order([item["key"]]).keys[0].name] = Scale(**ends)
+    return words, MappingProxyType(scales)
 
 
 def check_chain(settings: ChainSettings) -> None:

@@ -237,8 +237,16 @@ def dry_scores(dry: DryRun, settings: ChainSettings, case: int, iteration: int) 
     if rows:
         return rows[min(iteration, len(rows)) - 1]
     share = min(1.0, iteration / dry.stop_iter)
-    top = {name: settings.limits.thresholds.get(name, _DEFAULT_TOP.get(name, 1.0)) for name in settings.keys}
-    return {name: value if share >= 1 else round(value * share, 4) for name, value in top.items()}
+    rows_of: dict[str, float] = {}
+    for name in settings.keys:
+        scale = settings.limits.scales.get(name)
+        least, most = (None, None) if scale is None else (scale.min, scale.max)
+        top = settings.limits.thresholds.get(name)
+        if top is None:
+            top = _DEFAULT_TOP.get(name, 1.0) if most is None else most
+        least = least or 0.0
+        rows_of[name] = top if share >= 1 else round(least + (top - least) * share, 4)
+    return rows_of
 
 
 def run_dry(context: CaseStepContext, settings: ChainSettings) -> StepResult:

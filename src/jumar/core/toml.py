@@ -85,7 +85,7 @@ def _explain_one(detail: ErrorDetails, model: type[BaseModel], where: str, text:
 
 def _without_union_tags(location: tuple[int | str, ...]) -> tuple[int | str, ...]:
     """Pydantic puts the name of the tried type of a union into the location; no key of ours looks like one."""
-    tags = re.compile(r"^(str|bool|int|float|list\[.*\]|constrained-.*|function-.*|literal\[.*\]|TrendConfig)$")
+    tags = re.compile(r"^(str|bool|int|float|list(\[.*\])?|constrained-.*|function-.*|literal\[.*\]|TrendConfig|ScaledKey)$")
     return tuple(part for part in location if not (isinstance(part, str) and tags.match(part)))
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from jumar.core.codec import Fields
-from jumar.core.record import Record, stored
+from jumar.core.codec import Fields, is_finite
+from jumar.core.record import Record, nothing, stored
+from jumar.errors import ConfigError
 from jumar.model.records import Usage
 
 GIVEN: Final[tuple[str, ...]] = ("report", "prompt")
@@ -108,6 +109,27 @@ DEFAULT_ROLES: Final[Mapping[str, Role]] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Scale(Record):
+    """What a key's scores may be, both ends included; None where an end is open. Errors: :class:`jumar.errors.ConfigError`."""
+
+    min: float | None = None
+    max: float | None = None
+
+    def __post_init__(self) -> None:
+        ends = [end for end in (self.min, self.max) if end is not None]
+        if not ends or not all(map(is_finite, ends)) or ends != sorted(set(ends)):
+            raise ConfigError(f"a scale from {self.min} to {self.max}: give min, max or both, as finite numbers, min below max")
+
+    def __contains__(self, score: float) -> bool:
+        return (self.min is None or score >= self.min) and (self.max is None or score <= self.max)
+
+    def __str__(self) -> str:
+        if self.min is None or self.max is None:
+            return f"at most {self.max:g}" if self.min is None else f"at least {self.min:g}"
+        return f"{self.min:g} to {self.max:g}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CaseStepContext:
     """What a step of a case gets. ``inputs`` are copies that it may do with as it likes; ``outputs`` it must write.
 
@@ -177,8 +199,9 @@ def _by_name(fields: Fields, key: str) -> Mapping[str, Role]:
 class RunPlan(Record):
     """What a reader of a run has to know of its configuration: how it ranks, where scores and files are.
 
-    ``order`` and ``tie_breaks`` are as they are typed (``-cost`` where less is better). ``max_iters``, ``max_seconds`` and
-    ``max_file_bytes`` are the limits that the run was started with, None when unknown; a resume may have raised them.
+    ``order`` and ``tie_breaks`` are as they are typed (``-cost`` where less is better); ``scales`` are those of the judge's
+    scores. ``max_iters``, ``max_seconds`` and ``max_file_bytes`` are the limits that the run was started with, None when unknown;
+    a resume may have raised them.
     """
 
     order: tuple[str, ...] = DEFAULT_ORDER
@@ -186,6 +209,7 @@ class RunPlan(Record):
     keys: Mapping[str, str] = field(default_factory=lambda: DEFAULT_KEYS)
     diff: tuple[str, ...] = DEFAULT_DIFF
     roles: Mapping[str, Role] = field(default_factory=lambda: DEFAULT_ROLES, metadata=stored(write=_listed, read=_by_name))
+    scales: Mapping[str, Scale] = field(default_factory=nothing)
     max_iters: int | None = None
     max_seconds: float | None = None
     max_file_bytes: int | None = None

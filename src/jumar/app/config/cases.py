@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
 from jumar.app.config.config import Megabytes
 from jumar.app.config.tables import Count, PythonName, Seconds, Section
-from jumar.cases.settings import MARKER, SEPARATOR
+from jumar.cases.settings import MARKER, SEPARATOR, read_order
 from jumar.core.toml import parse_model, read_toml
 from jumar.errors import ConfigError
 from jumar.model.pipeline import (
@@ -100,10 +100,40 @@ class StepConfig(Section):
         return self
 
 
-class RankingConfig(Section):
-    """``[ranking]``: which iteration is best."""
+class ScaledKey(Section):
+    """A key of the order, and what its scores may be."""
 
-    order: str | list[str] = Field(default_factory=lambda: list(DEFAULT_ORDER))
+    key: Text
+    min: Threshold | None = None
+    max: Threshold | None = None
+
+    @model_validator(mode="after")
+    def _a_scale(self) -> Self:
+        try:
+            read_order([self.model_dump()])
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+        return self
+
+
+def _kind(value: object) -> str:
+    return type(value).__name__.replace("dict", "ScaledKey")
+
+
+def _either(wanted: str) -> Discriminator:
+    return Discriminator(_kind, custom_error_type="order", custom_error_message=f"give {wanted}")
+
+
+Ranked = Annotated[Annotated[str, Tag("str")] | Annotated[ScaledKey, Tag("ScaledKey")], _either("a key, or {key, min, max}")]
+Order = Annotated[
+    Annotated[str, Tag("str")] | Annotated[list[Ranked], Tag("list")], _either('"accuracy,overall", or a list of keys')
+]
+
+
+class RankingConfig(Section):
+    """``[ranking]``: which iteration is best. ``ranking = [{key, min, max}]`` is its order alone."""
+
+    order: Order = Field(default_factory=lambda: list(DEFAULT_ORDER))
     tiebreak: str | list[str] = "earlier_iter"
     keys: dict[str, str] | None = None
     diff: list[str] = Field(default_factory=lambda: list(DEFAULT_DIFF))
@@ -149,6 +179,11 @@ class CasesConfig(Section):
     ranking: RankingConfig = Field(default_factory=RankingConfig)
     stop: CaseStopConfig = Field(default_factory=CaseStopConfig)
     dry_run: DryRunConfig = Field(default_factory=DryRunConfig)
+
+    @field_validator("ranking", mode="before")
+    @classmethod
+    def _order_alone(cls, given: object) -> object:
+        return {"order": given} if isinstance(given, list) else given  # pyright: ignore[reportUnknownVariableType]
 
     @model_validator(mode="after")
     def _numbers_differ(self) -> Self:

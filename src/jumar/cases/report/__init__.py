@@ -13,13 +13,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
+from jumar.cases.judgement import NO_SCALES
 from jumar.cases.ranking import CaseRanking, last_complete, rank_case
 from jumar.cases.recorded import RecordedCase, read_recording
 from jumar.cases.records import CaseBest, CaseEnd, CaseInputs, CaseIteration, StepRecord
 from jumar.cases.run_store import RunReader
 from jumar.errors import ConfigError, StoreDamagedError
 from jumar.model.ordering import LexicographicOrder, difference, parse_order
-from jumar.model.pipeline import DEFAULT_DIFF, DEFAULT_KEYS, DEFAULT_ORDER, DEFAULT_ROLES, GIVEN, Role
+from jumar.model.pipeline import DEFAULT_DIFF, DEFAULT_KEYS, DEFAULT_ORDER, DEFAULT_ROLES, GIVEN, Role, Scale
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,6 +212,7 @@ def load_recording(
     keys: Mapping[str, str] = DEFAULT_KEYS,
     roles: Mapping[str, Role] = DEFAULT_ROLES,
     diff: Sequence[str] = DEFAULT_DIFF,
+    scales: Mapping[str, Scale] = NO_SCALES,
 ) -> ChainReport:
     """Read judge's files below ``directory``, and find by their hashes what each case started from.
 
@@ -218,7 +220,7 @@ def load_recording(
     """
     order = order or parse_order(DEFAULT_ORDER)
     needed = [key.name for key in order.keys]
-    recorded = read_recording(directory, roles=roles, keys=keys, needed=needed, diff=diff)
+    recorded = read_recording(directory, roles=roles, keys=keys, needed=needed, diff=diff, scales=scales)
     cases: list[CaseReport] = []
     for case in recorded:
         origin = _origin_by_hash(case, cases)

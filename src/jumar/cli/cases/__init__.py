@@ -135,7 +135,7 @@ def selection(
         )
     for warning in order.warnings:
         print_text(f"jumar: warning: {warning}", err=True)
-    return lambda: load_recording(directory, order=order, keys=expressions, roles=plan.roles, diff=plan.diff)
+    return lambda: load_recording(directory, order=order, keys=expressions, roles=plan.roles, diff=plan.diff, scales=plan.scales)
 
 
 def _keys(given: tuple[str, ...], before: Mapping[str, str]) -> Mapping[str, str]:
