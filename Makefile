@@ -79,7 +79,7 @@ $(VENV)/.agent: tests/support/agent.txt | $(BIN)/python
 	  else rm -rf $(VENV)/agent; echo "the coding agent of the tests cannot be installed here: its test is skipped"; fi
 
 # Those that npm brings, the pinned versions of them, and its test runners; NPM_AGENTS= all of them takes 1.3 GB.
-NPM_AGENTS ?= claude-code codex gemini-cli jest vitest
+NPM_AGENTS ?= claude-code codex gemini-cli inspector jest vitest
 $(VENV)/.npm-agents: tests/support/npm-agents.txt | $(BIN)/python
 	@if ! command -v npm >/dev/null; then echo "npm is not installed: the tests with real coding agents and test runners of npm are skipped"; \
 	else echo "setting up $(VENV): npm-agents"; \

@@ -144,10 +144,8 @@ def test_the_template_has_the_blocks_and_no_placeholder_for_them():
 def test_the_versions_that_the_tests_run_are_those_that_the_table_was_compared_with():
     pins = (ROOT / "tests/support/npm-agents.txt").read_text() + (ROOT / "tests/support/agent.txt").read_text()
     pinned = dict(re.findall(r"^(.+?)(?:@|==)([\d.]+)$", pins, re.MULTILINE))
-    assert {agent.install.split()[-1]: agent.checked for agent in AGENTS} | {
-        "jest": pinned["jest"],
-        "vitest": pinned["vitest"],
-    } == pinned
+    tools = {"jest", "vitest", "@modelcontextprotocol/inspector"}
+    assert {agent.install.split()[-1]: agent.checked for agent in AGENTS} | {tool: pinned[tool] for tool in tools} == pinned
 
 
 def test_the_page_says_of_each_agent_what_the_table_says():

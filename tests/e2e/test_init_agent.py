@@ -90,9 +90,15 @@ def test_every_agent_is_written_ready_to_run(agent: Agent, fresh_place: Path):
 
 def test_what_it_says_and_refuses(fresh_place: Path):
     said = call("init", "--agent", "claude", check=0).out
-    assert "agent     Claude Code, unattended\nwrote     jumar.toml\n\n1. install the agent: npm install" in said
-    assert "2. edit jumar.toml: no tests were found" in said
-    assert "exists; --force" in call("init", "--agent", "claude", check=2).err
+    wrote = "wrote     jumar.toml\nwrote     .mcp.json\nwrote     AGENTS.md\n"
+    assert f"agent     Claude Code, unattended\n{wrote}\n1. install the agent: npm install" in said
+    assert "2. have `jumar mcp` on PATH" in said
+    assert "3. edit jumar.toml: no tests were found" in said
+    again = call("init", "--agent", "claude", check=0).out
+    assert "kept      jumar.toml" in again
+    assert "jumar run --agent claude     in place of the agent of jumar.toml" in again
+    call("init", "--agent", "aider", "--force", check=0)
+    assert "exists; --force" in call("init", "--agent", "aider", check=2).err
     assert "goes with the template coding-agent" in call("init", "--agent", "claude", "-t", "prompt", "--force", check=2).err
     assert "--template" not in call("init", "--agent", "claude", "-t", "coding-agent", "--force", check=0).err
 
@@ -113,7 +119,7 @@ def test_it_runs_as_written_scored_by_the_tests_which_run_once(fresh_place: Path
     (pytest_on_path / "codex").chmod(0o755)
     said = call("init", "--agent", "codex", check=0).out
     assert "tests     pytest -q (from conftest.py)" in said
-    assert "install" not in said
+    assert "install the agent" not in said
     outcome = json.loads(call("run", "--json", "-n", 2).out)
     assert (1, 75.0, 25.0) == (outcome["selected_iteration"], outcome["quality_score"], outcome["final_quality"])
     assert 2.0 == outcome["spend"]["assumed_cost_usd"]

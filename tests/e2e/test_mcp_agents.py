@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from loops import jumar
 from model_server import Call, Reply
 from real_agents import REAL_AGENTS, called, converse, on_disk
 
 pytestmark = pytest.mark.real_agent
 
-SERVER = [sys.executable, "-P", "-m", "jumar.cli.entry", "mcp"]
 STATES = ("half of it\n", "whole\n", "spoiled\n")
+CHECKS = "".join(f'[[checks]]\nname = "{word}"\ncommand = "grep -q {word} text.md"\n' for word in ("whole", "o"))
 
 
 @pytest.fixture
@@ -24,58 +25,61 @@ def place() -> Generator[Path]:
     with on_disk() as directory:
         (directory / "here").mkdir()
         (directory / "here" / "text.md").write_text("nothing\n")
+        (directory / "here" / "jumar.toml").write_text(f'{CHECKS}[[scorers]]\ndimension = "half"\ncommand = "echo 0.5"\n')
+        (directory / "bin").mkdir()
+        (directory / "bin" / "jumar").write_text(f'#!/bin/sh\nexec {sys.executable} -P -m jumar.cli.entry "$@"\n')
+        (directory / "bin" / "jumar").chmod(0o755)
         yield directory / "here"
 
 
-def claude(place: Path) -> list[str]:
-    configuration = place.parent / "mcp.json"
-    configuration.write_text(json.dumps({"mcpServers": {"jumar": {"command": SERVER[0], "args": SERVER[1:]}}}))
-    return [
-        *("claude", "-p", "make it whole", "--output-format", "json", "--mcp-config", str(configuration), "--strict-mcp-config"),
-        *("--allowedTools", "mcp__jumar,Read,Write"),
+def commands(place: Path) -> dict[str, list[str]]:
+    """How each is run on what `jumar init` wrote, when a person has trusted the directory and approved the server."""
+    trusted = [
+        f'projects.{place}.trust_level="trusted"',
+        'mcp_servers.jumar.default_tools_approval_mode="approve"',
+        "mcp_servers.jumar.required=true",
     ]
-
-
-def codex(_place: Path) -> list[str]:
-    server = {
-        "command": SERVER[0],
-        "args": SERVER[1:],
-        "default_tools_approval_mode": "approve",
-        "required": True,
-    }  # it does not wait for others
-    words = [word for key, value in server.items() for word in ("-c", f"mcp_servers.jumar.{key}={json.dumps(value)}")]
-    return ["codex", "exec", "--json", "--sandbox", "workspace-write", "--skip-git-repo-check", *words, "make it whole"]
-
-
-COMMANDS = {"claude": claude, "codex": codex}
+    return {
+        "claude": [
+            *("claude", "-p", "make it whole", "--settings", '{"enabledMcpjsonServers": ["jumar"]}'),
+            *("--allowedTools", "mcp__jumar,Read,Write"),
+        ],
+        "codex": [
+            *("codex", "exec", "--json", "--sandbox", "workspace-write", "--skip-git-repo-check"),
+            *(word for setting in trusted for word in ("-c", setting)),
+            "make it whole",
+        ],
+        "gemini": ["env", "GEMINI_CLI_TRUST_WORKSPACE=true", "gemini", "-p", "make it whole", "--approval-mode=yolo"],
+    }
 
 
 def scripted(name: str, place: Path) -> list[Reply]:
     """An agent that begins a loop, changes the file three times, the last time for the worse, and has the best put back."""
-    checks = [f"grep -q {word} text.md" for word in ("whole", "o")]
-    calls = [Call("mcp__jumar__start_loop", {"objective": "whole", "checks": checks, "scorers": ["echo 0.5"]})]
+    tool = "mcp_jumar_" if name == "gemini" else "mcp__jumar__"
+    calls = [Call(f"{tool}start_loop", {"objective": "whole"})]
     if name == "claude":
         calls.append(Call("Read", {"file_path": str(place / "text.md")}))
     for text in STATES:
-        if name == "claude":
-            calls.append(Call("Write", {"file_path": str(place / "text.md"), "content": text}))
-        else:
-            calls.append(Call("exec_command", {"cmd": f"printf %s {shlex.quote(text)} > text.md", "login": False}))
-        calls.append(Call("mcp__jumar__record_iteration", {"note": text.strip()}))
-    return called(*calls, Call("mcp__jumar__apply"))
+        file = {"file_path": str(place / "text.md"), "content": text}
+        command = {"cmd": f"printf %s {shlex.quote(text)} > text.md", "login": False}
+        edits = {"claude": Call("Write", file), "codex": Call("exec_command", command), "gemini": Call("write_file", file)}
+        calls += [edits[name], Call(f"{tool}record_iteration", {"note": text.strip()})]
+    return called(*calls, Call(f"{tool}apply"))
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_an_agent_keeps_its_best_through_the_server(name: str, place: Path):
+@pytest.mark.parametrize("name", ["claude", "codex", "gemini"])
+def test_an_agent_finds_the_server_where_init_wrote_it_and_keeps_its_best(name: str, place: Path):
     agent = REAL_AGENTS[name]
     if agent.missing is not None:
         pytest.skip(agent.missing)
+    jumar(place, "init", "--agent", name)
     script = scripted(name, place)
-    said, server = converse(agent, COMMANDS[name](place), place, script)
+    said, server = converse(agent, commands(place)[name], place, script, before_path=f"{place.parent / 'bin'}:")
     asked = server.asked(len(server.turns) - 1)
     assert len(server.turns) == len(script), (said[-3000:], asked[-1500:])
     assert (place / "text.md").read_text() == "whole\n", "the best of the three, not the last"
-    assert '"failing":[{"check":"grep -q whole text.md"' in asked, "what jumar answered is what the model reads"
+    assert "keep the best, not the last" in json.dumps(server.turns[0].json), "it reads the section"
+    assert '"failing":[{"check":"whole"' in asked.replace('\\"', '"'), "what jumar answered is what the model reads"
     assert [record["verification_status"] for record in recorded(place)] == ["failed", "failed", "passed", "failed"]
 
 

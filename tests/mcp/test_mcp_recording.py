@@ -158,6 +158,16 @@ def test_what_cannot_be_started_says_what_to_do(place: Path, arguments: dict[str
     assert not list(place.glob(".jumar/loops/*"))
 
 
+def test_an_agent_that_jumar_runs_begins_no_loop_inside_of_the_loop(place: Path):
+    async def work() -> None:
+        async with over_stdio(place, env={**os.environ, "JUMAR_LOOP_ID": "outer"}) as client:
+            for tool, arguments in (("start_loop", {**START, "agent": "claude"}), ("record_iteration", {})):
+                assert "loop 'outer' runs you" in await client.refused(tool, **arguments)
+
+    running(work)
+    assert not (place / ".jumar").exists()
+
+
 def test_paths_stay_in_the_roots_that_the_client_gives(place: Path):
     other = place.parent / "other"
     other.mkdir()

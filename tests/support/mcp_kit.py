@@ -71,13 +71,15 @@ class Client:
 
 
 @contextlib.asynccontextmanager
-async def over_stdio(place: Path, *, roots: Sequence[Path] | None = None, errors: Any = None) -> AsyncIterator[Client]:
+async def over_stdio(
+    place: Path, *, roots: Sequence[Path] | None = None, errors: Any = None, env: dict[str, str] | None = None
+) -> AsyncIterator[Client]:
     """Give a client of a server that serves ``place``; ``roots`` are what the client says of itself."""
 
     async def listed(context: Any) -> ListRootsResult:
         return ListRootsResult(roots=[Root(uri=FileUrl(path.as_uri())) for path in roots or ()])
 
-    parameters = StdioServerParameters(command=JUMAR[0], args=[*JUMAR[1:], "mcp"], cwd=place)
+    parameters = StdioServerParameters(command=JUMAR[0], args=[*JUMAR[1:], "mcp"], cwd=place, env=env)
     async with (
         stdio_client(parameters, errlog=errors or sys.stderr) as streams,
         ClientSession(*streams, list_roots_callback=None if roots is None else listed) as session,

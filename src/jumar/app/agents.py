@@ -13,9 +13,26 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 _SESSION: Final = "{session}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentFiles:
+    """Where an agent looks in a project: ``servers`` holds its MCP servers by name under ``key``, each like ``entry``.
+
+    ``instructions`` are the files that it reads of which the first that is there gets jumar's section, else the last;
+    ``named_by`` is the setting of ``servers`` that names others. ``then`` is what a person has to do in the agent.
+    """
+
+    servers: str
+    key: str
+    entry: Mapping[str, Any]
+    instructions: tuple[str, ...]
+    named_by: tuple[str, ...] = ()
+    then: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +43,7 @@ class Agent:
     it then reports the whole session. ``checked`` is the version whose flags and output this was compared with. ``limited`` says
     what a run looks like that met a rate limit and gave up. ``reserve_usd`` is what an iteration is charged that doesn't say what
     it cost. ``exclude`` are files of its own that are no part of the work. ``notes`` are sentences for the template, one a line.
+    ``files`` is None where it knows no MCP servers.
     """
 
     title: str
@@ -41,6 +59,7 @@ class Agent:
     reserve_usd: float
     exclude: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    files: AgentFiles | None = None
 
     @property
     def command(self) -> str:
@@ -91,6 +110,8 @@ def _toml(command: str) -> str:
     return f"'{command}'" if "'" not in command else json.dumps(command)
 
 
+_ENTRY: Final = MappingProxyType({"command": "jumar", "args": ["mcp"]})
+
 AGENTS: Final = (
     Agent(
         title="Claude Code",
@@ -114,6 +135,13 @@ AGENTS: Final = (
             "may edit files here and run tests, nothing else; what it would have to ask for is refused.",
             "Its dollars are its own estimate. Sums over models, because `usage` leaves out its subagents.",
         ),
+        files=AgentFiles(
+            servers=".mcp.json",
+            key="mcpServers",
+            entry=_ENTRY,
+            instructions=("CLAUDE.md", "AGENTS.md"),
+            then="approve the server jumar when it asks",
+        ),
     ),
     Agent(
         title="Codex CLI",
@@ -132,6 +160,13 @@ AGENTS: Final = (
         limited="exit code 1; `turn.failed` speaks of `429 Too Many Requests`, or of a usage limit and when to try again",
         reserve_usd=1.0,
         notes=("may write in this directory and run what its sandbox allows; it reports tokens, no cost.",),
+        files=AgentFiles(
+            servers=".codex/config.toml",
+            key="mcp_servers",
+            entry=MappingProxyType({**_ENTRY, "env_vars": ["JUMAR_LOOP_ID"]}),
+            instructions=("AGENTS.md",),
+            then="trust the directory when it asks",
+        ),
     ),
     Agent(
         title="Gemini CLI",
@@ -153,6 +188,14 @@ AGENTS: Final = (
         notes=(
             "auto_edit approves edits only; yolo approves every command too: choose it inside of a container.",
             "It reports tokens, no cost.",
+        ),
+        files=AgentFiles(
+            servers=".gemini/settings.json",
+            key="mcpServers",
+            entry=_ENTRY,
+            instructions=("GEMINI.md",),
+            named_by=("context", "fileName"),
+            then="trust the directory when it asks",
         ),
     ),
     Agent(

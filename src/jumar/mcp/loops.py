@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from jumar.app.config.config import DEFAULT_NAME
 from jumar.app.decide import apply_selected, ask_to_stop, select_iteration, undo_apply, workdir_for
 from jumar.core.clock import current_user
 from jumar.core.redaction import current
-from jumar.core.text import cut, escape_block
+from jumar.core.text import cut, escape, escape_block
 from jumar.errors import NotFoundError, UsageError
 from jumar.loop.decisions.plan import plan_apply
 from jumar.loop.generators.workdir import LONGEST_NOTE, WORKDIR
@@ -69,6 +70,13 @@ class Asked:
             raise UsageError("max_cost_usd goes with agent: what you spend yourself, jumar does not see")
 
 
+def _refuse_inside_of_a_step() -> None:
+    """Refuse what jumar does by itself: an agent that it runs begins no loop inside of the loop, with money of its own."""
+    loop = os.environ.get("JUMAR_LOOP_ID")
+    if loop:
+        raise UsageError(f"loop '{escape(loop)}' runs you, and records what you do when you end: only do the work")
+
+
 def refuse_unusable(texts: Iterable[str]) -> None:
     """Refuse what cannot be a word of a command. Errors: :class:`UsageError`."""
     for text in texts:
@@ -87,6 +95,7 @@ class Loops:
 
     def start(self, asked: Asked, session: str | None, run: Callable[[Run], Document]) -> Document:
         """Begin a loop: by its own agent in the background, else with the directory as it is now as iteration 0."""
+        _refuse_inside_of_a_step()
         options = [*asked.options(), f"--root={self.places.root}"]
         if asked.agent is not None:
             loop, pid = begin(options, cwd=asked.directory, root=self.places.root)
@@ -103,6 +112,7 @@ class Loops:
 
     def record(self, loop: str | None, note: str, session: str | None, run: Callable[[Run], Document]) -> Document:
         """Snapshot the working directory, check and score it; where nothing changed since the last iteration, say so instead."""
+        _refuse_inside_of_a_step()
         name = self.places.find(loop, session).name
         with self._recording.setdefault(name, threading.Lock()):  # a call that is sent twice finds that nothing changed
             return self._record(name, note, run)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -70,7 +71,8 @@ def create_server(top: Path, root: Path) -> MCPServer:
     loops = Loops(places)
     tools = Tools(loops)
     for name, promises in _TOOLS.items():
-        server.add_tool(getattr(tools, name), annotations=promises)
+        tool = getattr(tools, name)
+        server.add_tool(tool, description=inspect.getdoc(tool), annotations=promises)
     _add_resources(server, loops)
     _add_prompts(server)
     return server
