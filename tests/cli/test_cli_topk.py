@@ -198,11 +198,43 @@ def test_explained():
         (("--config", "x.toml"), "there is no file x.toml"),
         (("--use", "rule_selection"), "--use chooses among the selections of --config FILE: give both"),
         (("--strategy", "elbow", "--scale", "logit"), "logit"),
+        (("--gate", "5"), "--gate is 5.0, which means nothing for scale 'similarity'"),
+        (("--gate", "nan"), "--gate is nan, which means nothing"),
+        (("--token-budget", "-1"), "--token-budget"),
+        (("--token-budget", "9"), "in.jsonl, line 1: --token-budget counts the tokens of 'items', and here are none"),
     ],
 )
 def test_what_cannot_be_asked_for(arguments: tuple[str, ...], message: str):
     called = call("topk", "select", lines(PROBLEM), *arguments, check=2)
     assert message in called.err
+
+
+def test_a_gate_and_a_token_budget_around_the_strategy():
+    sized = {**PROBLEM, "items": ["x" * 40, {"text": "y", "tokens": 7}, "z" * 8, "d", "e"]}
+    path = lines(sized, {"query_id": "far", "scores": [0.4, 0.39], "items": ["a", "b"]}, {"query_id": "none", "scores": []})
+    options = ("--strategy", "adaptive_k", "--gate", "0.5", "--token-budget", "18", "--json")
+    answer, far, empty = documents(call("topk", "select", path, *options, check=0).out)
+
+    assert ([0, 1], 0.89, False) == (answer["positions"], answer["cutoff_score"], answer["abstained"])
+    assert sized["items"][:2] == answer["items"]
+    stages = [(stage["name"], stage["given"], stage["kept"]) for stage in answer["metadata"]["stages"]]
+    assert [("gate", 5, 5), ("selector", 5, 3), ("budget", 3, 2)] == stages
+    assert "17 of 18 tokens" == answer["metadata"]["stages"][-1]["reason"]
+    assert (0, True, 0, True) == (far["kept"], far["abstained"], empty["kept"], empty["abstained"])
+    assert "gate: 2 → 0, the best score 0.4 is not at least 0.5" in call("topk", "select", path, *options[:-1], "--explain", check=0).out
+    without = documents(call("topk", "select", path, "--json", check=0).out)
+    assert all("stages" not in each["metadata"] for each in without)
+
+
+def test_a_gate_above_every_score_keeps_nothing_and_says_so():
+    path = lines(PROBLEM, {"query_id": "b", "scores": [0.3]})
+    called = call("topk", "select", path, "--gate", "0.95", "--min-k", "1", "--json", check=0)
+    assert [True, True] == [each["abstained"] for each in documents(called.out)]
+    assert "note: no ranking reaches the gate of 0.95, so that nothing is kept: give a lower --gate" in called.err
+    assert "" == call("topk", "select", path, "--gate", "0.9", check=0).err
+    near = lines({"query_id": "b", "scores": [0.1, 0.3]}, name="near.jsonl")
+    assert "" == call("topk", "select", near, "--gate", "0.2", "--scale", "distance", check=0).err
+    assert "no ranking reaches" in call("topk", "select", near, "--gate", "0.05", "--scale", "distance", check=0).err
 
 
 def test_nothing_is_printed_unless_all_can_be_decided():

@@ -5,22 +5,33 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import click
 
 from jumar.cli.common import print_line, print_text, quiet_option
 from jumar.cli.terminal.output import Column, TableRow, print_table
-from jumar.cli.topk import as_options, limit_options, parameters, say_unlikely_scale, say_unread_variables, scale_option
+from jumar.cli.topk import (
+    as_options,
+    limit_options,
+    parameters,
+    print_note,
+    say_unlikely_scale,
+    say_unread_variables,
+    scale_option,
+)
 from jumar.core.text import plural
-from jumar.errors import ScoreError, UsageError
+from jumar.errors import ScoreError, StrategyError, UsageError
+from jumar.topk.contract import shown
 from jumar.topk.selection_file import read_selection
 from jumar.topk.settings import SELECTIONS, Selection
 from jumar.topk.strategies import DEFAULT_STRATEGY
 
 if TYPE_CHECKING:
+    from jumar.topk.base import SelectionStrategy
     from jumar.topk.rankings import RankedList
     from jumar.topk.result import SelectionResult
+    from jumar.topk.stages import StagedSelection
 
 _EPILOG = """\b
 Examples:
@@ -29,6 +40,7 @@ Examples:
   jumar topk select scores.jsonl --strategy elbow --param drop_threshold=0.2 --json
   jumar topk select scores.jsonl --config topk.toml --explain
   jumar topk select scores.jsonl --config settings.toml --use rule_selection
+  jumar topk select scores.jsonl --gate 0.5 --token-budget 4000 --explain
 
 FILE has one JSON object a line: {"query_id": "q1", "scores": [0.92, 0.89, 0.71], "items": [...]}; items are optional,
 - is stdin. --json prints one object a line, in the order of the input."""
@@ -54,6 +66,13 @@ FILE has one JSON object a line: {"query_id": "q1", "scores": [0.92, 0.89, 0.71]
 @click.option("--use", type=click.Choice(SELECTIONS), help="Which selection of the settings, where there are several.")
 @limit_options
 @scale_option
+@click.option("--gate", type=float, metavar="S", help="Keep nothing of a ranking whose best score does not reach S.")
+@click.option(
+    "--token-budget",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Keep the best items while their tokens fit into N: a quarter of an item's bytes, or its 'tokens'.",
+)
 @click.option("--ties", type=click.Choice(["split", "keep"]), default="split", show_default=True, help="Equal scores at the cut.")
 @click.option(
     "--on-invalid",
@@ -76,6 +95,8 @@ def select_command(
     min_k: int | None,
     *,
     scale: str | None,
+    gate: float | None,
+    token_budget: int | None,
     ties: Literal["split", "keep"],
     on_invalid: Literal["raise", "drop"],
     sort: bool,
@@ -105,13 +126,17 @@ def select_command(
         items = [ScoredItem(position, score) for position, score in enumerate(ranking.scores)]
         try:
             with as_options():
-                found = chosen.strategy.select(
+                selector = _staged(chosen.strategy, gate, token_budget, ranking)
+                found = selector.select(
                     items, chosen.max_k, chosen.min_k, assume_sorted=not sort, on_invalid=on_invalid, ties=ties
                 )
         except ScoreError as error:
             raise ScoreError(f"{ranking.where}: {error}") from error
         results.append(found)
     say_unlikely_scale((ranking.scores for ranking in rankings), chosen.strategy.scale)
+    gates = [stage for result in results for stage in result.metadata.get("stages", ()) if stage["name"] == "gate"]
+    if gate is not None and gates and not any(stage["kept"] for stage in gates):
+        print_note(f"no ranking reaches the gate of {gate:g}, so that nothing is kept: give a lower --gate if there are answers")
     if as_json:
         for ranking, result in zip(rankings, results, strict=True):
             sys.stdout.write(json.dumps(_document(ranking, result), allow_nan=False) + "\n")
@@ -137,6 +162,35 @@ def _selection(
     most, least = check_limits(most if max_k is None else max_k, least if min_k is None else min_k)
     warnings = () if known is None else known.warnings
     return Selection(strategy=create_selection_strategy(base, **given), max_k=most, min_k=least, warnings=warnings)
+
+
+def _staged(
+    strategy: SelectionStrategy, gate: float | None, tokens: int | None, ranking: RankedList
+) -> SelectionStrategy | StagedSelection:
+    """Return the strategy for a ranking, with a gate before it and a budget behind it where they are asked for."""
+    from jumar.topk.stages import Gate, StagedSelection, TokenBudget
+
+    if gate is None and tokens is None:
+        return strategy
+    if tokens is not None and ranking.scores and ranking.items is None:
+        raise ScoreError("--token-budget counts the tokens of 'items', and here are none: give one for each score")
+    budget = None if tokens is None else TokenBudget(tokens, count=lambda position: _tokens((ranking.items or [])[position]))
+    try:
+        return StagedSelection(strategy, gate=None if gate is None else Gate(gate, strategy.scale), budget=budget)
+    except StrategyError as error:
+        raise StrategyError(str(error).replace("min_top is", "--gate is", 1)) from error
+
+
+def _tokens(item: Any) -> int:
+    """Return an item's own ``tokens``, else about how many its text has."""
+    from jumar.topk.stages import about_tokens
+
+    if not isinstance(item, dict) or "tokens" not in item:
+        return about_tokens(item if isinstance(item, str) else json.dumps(item, ensure_ascii=False))
+    count = cast("dict[str, object]", item)["tokens"]
+    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+        raise ScoreError(f"an item has 'tokens': {shown(count)}; give a whole number of 0 or more, or leave it out")
+    return count
 
 
 def _document(ranking: RankedList, result: SelectionResult[int]) -> dict[str, Any]:
