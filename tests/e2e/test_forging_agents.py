@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -538,6 +539,57 @@ def test_what_changes_a_loop_is_not_done_for_its_programs(tmp_path: Path) -> Non
     jumar(place, "run", "--no-input", check=0)
     assert [0, 1, 2, 3, 4] == [one["iteration_number"] for one in records(place)]
     assert verify(LoopStore.open(place / ".jumar/loops/t")).problems == ()
+
+
+COPYING = """elsewhere = pathlib.Path({elsewhere!r})
+if number == 2 and not elsewhere.exists():
+    copy = elsewhere / '.jumar/loops/other'
+    copy.parent.mkdir(parents=True)
+    os.kill(os.getppid(), signal.SIGKILL)
+    time.sleep(0.3)
+    shutil.copytree(store, copy)
+    [path.unlink() for path in (copy / 'attempts').iterdir() if path.name >= '000005']
+    {more}
+    mine = pathlib.Path('jumar.toml').read_text().replace('id = "t"', 'id = "other"').replace('grep -q words', 'true')
+    (elsewhere / 'jumar.toml').write_text(mine)
+    (elsewhere / 'text.md').write_text('best words 9')
+    command = [sys.executable, '-m', 'jumar.cli.entry', *{command!r}]
+    done = subprocess.run(command, cwd=elsewhere, capture_output=True, text=True)
+    (elsewhere / 'said').write_text(f'{{done.returncode}} {{done.stderr}}')"""
+
+
+@pytest.mark.parametrize(
+    ("command", "more"),
+    [
+        ("run --accept-changes --no-input", "pass"),
+        ("run --accept-changes --no-input", "[shutil.rmtree(copy / name) for name in ('attempts', 'iterations')]"),
+        ("apply other", "pass"),
+        ("repair other --believe", "pass"),
+    ],
+)
+def test_jumar_marks_nothing_in_a_copy_of_the_loop_for_its_programs(tmp_path: Path, command: str, more: str) -> None:
+    act = f"import subprocess, time\n{COPYING.format(elsewhere=str(tmp_path / 'elsewhere'), command=command.split(), more=more)}"
+    place = project(tmp_path, act)
+    assert jumar(place, "run", "--no-input", check=None).returncode == -9
+    deadline = time.monotonic() + 30
+    while not (tmp_path / "elsewhere/said").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    said = " ".join((tmp_path / "elsewhere/said").read_text().split())
+    assert re.match("2 jumar: a program of iteration 2 of loop '(t|other)' called `jumar", said), said
+
+
+@pytest.mark.parametrize("way", ["a file that is nested too deeply", "a lock that is"])
+def test_what_is_nested_too_deeply_beside_a_loop_ends_no_command(tmp_path: Path, way: str) -> None:
+    deep = "'{{\"pid\": ' + '[' * 4000" if "lock" in way else "'{{\"a\":' * 50_000"
+    paths = ("locks/t",) if "lock" in way else ("loops/zzz/loop.json", "loops/zzz/attempts/000009.end.json")
+    act = f"for path in {paths!r}:\n    path = origin / '.jumar' / path\n    path.parent.mkdir(parents=True, exist_ok=True)\n"
+    act += f"    path.write_text({deep.replace('{{', '{')})"
+    place = project(tmp_path, act, most=2)
+    for command in ("run", "status", "show", "apply", "run"):
+        done = jumar(place, command, check=None)
+        assert "Traceback" not in done.stderr, done.stderr
+        assert done.returncode in {0, 2}, done.stderr
 
 
 @pytest.mark.matrix

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,23 @@ def test_a_killed_run_believes_nothing_that_was_planted_and_goes_on(tmp_path: Pa
         return
     assert (1 if "rmtree(case / 'iterations')" in act else 0) == done.returncode, done.stderr
     holds(tmp_path, most=5 if "iterations" in act else 4)
+
+
+@pytest.mark.parametrize("where", [".", "elsewhere"])
+def test_a_step_goes_on_with_neither_its_run_nor_a_copy_of_it(tmp_path: Path, where: str) -> None:
+    said, command = tmp_path / "said", [sys.executable, "-m", "jumar.cli.entry", "cases", "run", "--resume", "--max-iters", "50"]
+    act = f"import subprocess; os.kill(int(open('pid').read()), 9); time.sleep(0.3); os.chdir({str(tmp_path)!r})\n"
+    act += f"where = {where!r} == '.' or shutil.copytree('.', {where!r}, ignore=lambda *_: ['locks'])\n"
+    act += f"done = subprocess.run({command!r}, cwd={where!r}, capture_output=True, text=True)\n"
+    act += f"open({str(said)!r}, 'w').write(f'{{done.returncode}} {{done.stderr}}')"
+    prepare(tmp_path, act)
+    killed = subprocess.run([sys.executable, "-c", WITH_PID], cwd=tmp_path, capture_output=True, timeout=30, check=False)
+    assert -signal.SIGKILL == killed.returncode, killed.stderr
+    deadline = time.monotonic() + 30
+    while not said.exists() or not said.read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert said.read_text().startswith("2 jumar: a step of this run, or of one that it is a copy of, called"), said.read_text()
 
 
 def test_a_step_that_wrote_a_record_has_failed(tmp_path: Path) -> None:

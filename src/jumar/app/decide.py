@@ -151,7 +151,7 @@ def ask_to_stop(path: Path) -> bool:
 @contextlib.contextmanager
 def _changing(store: LoopStore, workdir: Path, by: str | None = None) -> Generator[tuple[str, str]]:
     """Hold both locks, give who and when, and bring the views up to date at the end; no program of the loop may."""
-    refuse_program(store.loop_id, "apply")
+    refuse_program(store.loop_id, "apply", store.nonce)
     clock = SystemClock()
     with store.lock(), locked_tree(store, workdir):
         yield by or current_user(), clock.now()

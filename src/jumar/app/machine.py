@@ -233,7 +233,7 @@ def _pytest(directory: Path) -> str:
 def _has_npm_script(path: Path) -> bool:
     try:
         package: object = json.loads(_text(path) or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     scripts: object = cast("dict[str, object]", package).get("scripts") if isinstance(package, dict) else None
     script: object = cast("dict[str, object]", scripts).get("test") if isinstance(scripts, dict) else None

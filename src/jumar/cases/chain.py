@@ -40,11 +40,12 @@ from jumar.cases.steps import dry_keys
 from jumar.core.clock import SystemClock
 from jumar.core.codec import flat
 from jumar.core.text import escape, plural
-from jumar.errors import ConfigError, JumarError, NotFoundError
+from jumar.errors import ConfigError, JumarError, NotFoundError, UsageError
 from jumar.model.pipeline import RunPlan, Step
 from jumar.model.protocols import Clock
 from jumar.processes.check_files import CheckSource, check_files, shadows, simple_commands
 from jumar.processes.control import StopSwitch
+from jumar.processes.process_tree import programs_above
 
 
 def run_case(
@@ -219,6 +220,9 @@ def open_run(settings: ChainSettings, *, resume: bool, clock: Clock | None = Non
     paths = RunPaths.of(settings.output_root, settings.run_id)
     if resume:
         run = _open(settings)
+        if any(run.trust.nonce in nonces for *_, nonces in programs_above()):
+            said = "a step of this run, or of one that it is a copy of, called `jumar cases run --resume`"
+            raise UsageError(f"{said}, which is for a person to do; nothing was changed")
         _check_same(run, settings)
         _check_judge(run)
         _check_loosened(run, settings)

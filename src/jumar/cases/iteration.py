@@ -147,7 +147,9 @@ class IterationRunner:
         # steps of other cases may run beside it then
         watched = recorded if JUDGE in step.outputs and not self.settings.carry_forward else {}
         with beating(directory / _BEAT, self.clock):
-            result = self._result(step, replace(context, environment=step_environment(context, self.settings.environment)))
+            result = self._result(
+                step, replace(context, environment=step_environment(context, self.settings.environment, self.store.trust.nonce))
+            )
         self.store.tidy_up()
         touched = tell_told(self.store, self.listener)
         record = self._ended(step, result, attempt, directory, targets)

@@ -129,7 +129,7 @@ class RunTrust:
             raise
         except StoreDamagedError as error:
             raise StoreDamagedError(f"{error}; {_WITHOUT}") from error
-        self._nonce = str(self.fields.data.get("nonce", ""))
+        self.nonce = str(self.fields.data.get("nonce", ""))
         found = origin(self.data, self.place(self.path))
         if found == "forged":
             raise ForgedError(self.path, _WITHOUT)
@@ -138,7 +138,7 @@ class RunTrust:
     def place(self, path: Path) -> str:
         """Return what a mark says of a record: an iteration has the same place while it is made and after it was acknowledged."""
         relative = os.fspath(path).removeprefix(self._above)
-        return f"{self._nonce}/{relative.replace('/pending/', '/iterations/', 1)}"
+        return f"{self.nonce}/{relative.replace('/pending/', '/iterations/', 1)}"
 
     def encode(self, document: Mapping[str, Any], path: Path) -> bytes:
         """Return the record for ``path``, with its seal and mark."""

@@ -30,13 +30,14 @@ from jumar.processes.captured_output import DEFAULT_OUTPUT_CAP, create_anew
 from jumar.processes.environment import build_environment
 from jumar.processes.functions import ask, describe_exception, described
 from jumar.processes.process import ProcessResult, run_command
+from jumar.processes.process_tree import MARKER, within
 from jumar.processes.usage import UsageReading, as_usage, join_readings, parse_usage, read_usage_file
 
 _PLACEHOLDER: Final = re.compile(r"\{((?:in|out)\.[a-z][a-z0-9_]*|case_id|case_num|iteration|run_id|usage_file)\}")
 
 
-def step_environment(context: CaseStepContext, allow: Sequence[str]) -> dict[str, str]:
-    """Return the environment of a step: what every step may see, and where its files are."""
+def step_environment(context: CaseStepContext, allow: Sequence[str], run_nonce: str = "") -> dict[str, str]:
+    """Return the environment of a step: what every step may see, where its files are, and the nonce of its run."""
     paths = {f"JUMAR_IN_{name.upper()}": path for name, path in context.inputs.items()}
     paths |= {f"JUMAR_OUT_{name.upper()}": path for name, path in context.outputs.items()}
     variables = {name: str(path.absolute()) for name, path in paths.items()}
@@ -46,6 +47,7 @@ def step_environment(context: CaseStepContext, allow: Sequence[str]) -> dict[str
         "JUMAR_CASE_NUM": str(context.case_num),
         "JUMAR_ITERATION": str(context.iteration),
         "JUMAR_USAGE_FILE": str(context.usage_file.absolute()),
+        MARKER: within(run_nonce),
     }
     return build_environment(os.environ, allow, variables)
 

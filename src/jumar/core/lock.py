@@ -327,7 +327,7 @@ def _held_message(what: str, holder: dict[str, Any]) -> str:
 
 
 def _content(fd: int) -> dict[str, Any]:
-    with contextlib.suppress(ValueError, OSError):
+    with contextlib.suppress(ValueError, RecursionError, OSError):
         found: object = json.loads(os.pread(fd, _CONTENT_LENGTH, 0))
         if isinstance(found, dict):
             return cast("dict[str, Any]", found)

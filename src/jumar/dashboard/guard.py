@@ -136,7 +136,7 @@ def asking_program(scope: Scope) -> str | None:
     except (psutil.Error, OSError):
         return None
     programs = (program for connection in found if connection.pid for program in programs_above(connection.pid))
-    return next((f"A program of loop {loop or 'one without a name'}" for loop, _ in programs), None)
+    return next((f"A program of loop {loop or 'one without a name'}" for loop, *_ in programs), None)
 
 
 def _address(end: Sequence[Any]) -> tuple[str, int]:

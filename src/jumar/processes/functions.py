@@ -130,11 +130,32 @@ def ask(
     if process.error is not None or process.timed_out or process.interrupted:
         return Answer(process=process, error=process.failure)
     try:
-        answer: dict[str, Any] = json.loads(process.stdout)
-    except ValueError:
+        answer: Any = json.loads(process.stdout)
+    except (ValueError, RecursionError):
+        answer = None
+    if not _is_answer(purpose, answer):
         ended = process.failure or "it ended the process"
         return Answer(process=process, error=f"{reference} gave no answer: {ended}")
     return Answer(process=process, **answer)
+
+
+def _is_answer(purpose: Purpose, answer: Any) -> bool:
+    """Return whether ``answer`` is one of :func:`_answer`'s: whatever runs in the child can write where that does."""
+    if not isinstance(answer, dict) or len(cast("dict[str, object]", answer)) != 1:
+        return False
+    (kind, said), *_ = cast("dict[str, Any]", answer).items()
+    if kind != "value" or not isinstance(said, dict):
+        return kind in {"refusal", "error"} and isinstance(said, str)
+    value = cast("dict[str, Any]", said)
+    if purpose == "validate":
+        return {"passed": bool, "reason": str} == {name: type(each) for name, each in value.items()}
+    if purpose == "score":
+        score, reason, invalid = (value.get(name) for name in ("score", "reason", "invalid"))
+        told = isinstance(invalid, str) if score is None else type(score) in {int, float} and 0 <= score <= 1 and invalid is None
+        return told and isinstance(reason, str) and len(value) == 3
+    notes: Any = value.get("notes")
+    named = isinstance(notes, list) and all(isinstance(each, str) for each in cast("list[object]", notes))
+    return named and isinstance(value.get("usage"), dict)
 
 
 def context_to_json(context: StepContext) -> dict[str, Any]:

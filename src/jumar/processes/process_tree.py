@@ -138,17 +138,23 @@ def end_strays(nonce: str, *, grace: float = 2.0) -> int:
     return len(Family(nonce).end(grace=grace)[0]) if nonce else 0
 
 
-def programs_above(pid: int | None = None) -> Iterator[tuple[str, str]]:
-    """Yield loop and iteration of the programs of loops that a process is, or was started by, the nearest first.
+def within(nonce: str) -> str:
+    """Return the marker of programs that belong to ``nonce``, a loop's or a run's, and to whatever this process is a step of."""
+    return ":".join(filter(None, (os.environ.get(MARKER), nonce)))
 
-    None is this process, whose environment may have been changed since it was started.
+
+def programs_above(pid: int | None = None) -> Iterator[tuple[str, str, frozenset[str]]]:
+    """Yield loop, iteration and the nonces in the marker of the programs of loops that a process is, or was started by.
+
+    The nearest first. None is this process, whose environment may have been changed since it was started.
     """
     start = os.getpid() if pid is None else pid
     above = ({name: value for name, _, value in (entry.partition(b"=") for entry in each)} for each in _environments_above(start))
     for environment in itertools.chain(() if pid is not None else (os.environb,), above):
         iteration = environment.get(b"JUMAR_ITERATION")
         if iteration is not None:
-            yield os.fsdecode(environment.get(b"JUMAR_LOOP_ID", b"")), os.fsdecode(iteration)
+            nonces = os.fsdecode(environment.get(MARKER.encode(), b"")).split(":")
+            yield os.fsdecode(environment.get(b"JUMAR_LOOP_ID", b"")), os.fsdecode(iteration), frozenset(nonces) - {""}
 
 
 def _environments_above(start: int) -> Iterator[list[bytes]]:

@@ -42,8 +42,8 @@ def suite(**outcomes: str) -> SuiteRun:
             "cut short (as by -x, fail-fast or a crash): what did not run is not counted as passing",
         ),
         (SuiteRun(runner="pytest", passed=0, failed=0, skipped=0, collection_errors=2), 2, (0, 0, 3, 3, 0), "2 files could not"),
-        (SuiteRun(runner="jest", passed=4, failed=1, skipped=0), 1, (2, 1, 0, 3, 2), "its tests are counted without names"),
-        (SuiteRun(runner="jest", passed=1, failed=7, skipped=0), 1, (0, 7, 0, 7, 1), "its tests are counted without names"),
+        (SuiteRun(runner="jest", passed=4, failed=1, skipped=0), 1, (0, 0, 3, 3, 0), "its tests were told by name before"),
+        (SuiteRun(runner="pytest", passed=3, failed=0, skipped=0), 0, (0, 0, 3, 3, 0), "its tests were told by name before"),
     ],
 )
 def test_counts_and_what_is_said(run, code, counts, note):

@@ -279,10 +279,10 @@ def _store(
             earlier, choice = choice, _choice(request)
             if choice == earlier:
                 raise
-    if choice.unbegun:
-        return _begun_again(request, choice, settings, document)
-    refuse_program(choice.loop_id, "run")
     store = LoopStore.open(loops_directory(request.root) / choice.loop_id)
+    refuse_program(choice.loop_id, "run", store.nonce)
+    if choice.unbegun:
+        return _begun_again(request, store, choice, settings, document)
     settings = replace(settings, loop_id=choice.loop_id)
     left_out = (*artifact_rules(store).exclude, *settings.artifacts.exclude)
     settings = replace(settings, artifacts=replace(settings.artifacts, exclude=tuple(dict.fromkeys(left_out))))
@@ -293,11 +293,10 @@ def _store(
 
 
 def _begun_again(
-    request: RunRequest, choice: LoopChoice, settings: LoopSettings, document: Mapping[str, Any]
+    request: RunRequest, before: LoopStore, choice: LoopChoice, settings: LoopSettings, document: Mapping[str, Any]
 ) -> tuple[LoopStore, LoopSettings]:
     """Make a loop anew that never began: its start is taken and judged again, with what was mended."""
     directory = loops_directory(request.root) / choice.loop_id
-    before = LoopStore.open(directory)
     with before.lock():
         remove_trees(request.root, before.loop_id, settings.workdir)
     settings, at = replace(settings, loop_id=choice.loop_id), SystemClock().now()

@@ -51,7 +51,7 @@ def cleanup_command(
         removed = next(((tree, ()) for tree in trees_of(store.paths.root, store.loop_id)), None) if trees else None
         result = plan_cleanup(store, keep=keep) if snapshots else result
     else:
-        refuse_program(store.loop_id, "cleanup")
+        refuse_program(store.loop_id, "cleanup", store.nonce)
         clock = SystemClock()
         with store.lock():
             removed = discard_trees(store) if trees else None

@@ -59,6 +59,8 @@ def repair_command(loop: str | None, root: Path, *, yes: bool, believe: bool, as
     except StoreDamagedError as error:
         return _whole_loop(directory, error, yes=yes, as_json=as_json, quiet=quiet)
 
+    if yes or believe:
+        refuse_program(store.loop_id, "repair", store.nonce)
     if believe:
         with store.lock():
             believed = store.trust.believe(store.paths.directory)

@@ -150,9 +150,13 @@ def _usable(store: LoopStore, views: tuple[IterationView, ...], number: int) -> 
     return view
 
 
-def calling_program(loop_id: str) -> str | None:
-    """Return which program of the loop this process is, or was started by, as words; None for a person."""
-    iteration = next((iteration for loop, iteration in programs_above() if loop == loop_id), None)
+def calling_program(loop_id: str, nonce: str | None = None) -> str | None:
+    """Return which program of the loop this process is, or was started by, as words; None for a person.
+
+    A copy of the loop that has another name has its ``nonce``: what is marked there would be believed here.
+    """
+    above = programs_above()
+    iteration = next((iteration for loop, iteration, nonces in above if loop == loop_id or nonce in nonces), None)
     return None if iteration is None else f"a program of iteration {escape(iteration)}"
 
 
@@ -161,7 +165,7 @@ def program_of(store: LoopReader, confirm: Callable[[str], bool] | None = None) 
 
     None for a person: where only the last is to be feared, one whom ``confirm``, told what ran then, lets say yes.
     """
-    who = calling_program(store.loop_id) or running_program(store)
+    who = calling_program(store.loop_id, store.nonce) or running_program(store)
     begun = left_open(store) if who is None else None
     return who if begun is None or (confirm is not None and confirm(begun)) else begun
 
@@ -190,9 +194,12 @@ def left_open(store: LoopReader) -> str | None:
     return next((f"a step of iteration {start.iteration} that never ended" for start in starts), None)
 
 
-def refuse_program(loop_id: str, what: str) -> None:
-    """Raise :class:`UsageError` where a program of the loop calls ``what``, which is for a person to do."""
-    who = calling_program(loop_id)
+def refuse_program(loop_id: str, what: str, nonce: str | None = None) -> None:
+    """Raise :class:`UsageError` where a program of the loop, or of one that it is a copy of, calls ``what``.
+
+    That is for a person to do. ``nonce`` is the loop's, where that can be read.
+    """
+    who = calling_program(loop_id, nonce)
     if who is not None:
         raise UsageError(
             f"{who} of loop '{escape(loop_id)}' called `jumar {what}`, which is for a person to do; nothing was changed"

@@ -24,6 +24,7 @@ from jumar.model.attempts import Purpose
 from jumar.model.records import NOT_GENERATED
 from jumar.processes.bytecode import agents_environment
 from jumar.processes.environment import build_environment, step_seed, step_variables
+from jumar.processes.process_tree import MARKER, within
 
 
 def session_to_resume(store: LoopStore, number: int, parent: int | None) -> str | None:
@@ -212,6 +213,7 @@ class Briefing:
             session_to_resume(store, self.number, self.parent) if purpose == "generate" and settings.resume_session else None
         )
         variables |= workspace.variables() | {"JUMAR_SESSION_ID": session or ""}
+        variables[MARKER] = within(store.nonce)
         variables["JUMAR_PROJECT_DIR"] = str(settings.workdir)  # what lies beside it is not in a copy
         environment = build_environment(os.environ, settings.environment, variables)
         return StepContext(

@@ -96,7 +96,7 @@ def _document(path: Path) -> dict[str, Any]:
     """Return what ``path`` holds; nothing when it cannot be read."""
     try:
         document: Any = json.loads(read_bytes(path))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return cast("dict[str, Any]", document) if isinstance(document, dict) else {}
 

@@ -181,15 +181,18 @@ def ran_tests(run: SuiteRun | None) -> KnownTests | None:
 def give_credit(run: SuiteRun | None, known: KnownTests, exit_code: int) -> Credit:
     """Return the credit of ``run``, which is None when the check told of no test: then all that are known are missing.
 
-    With names on both sides the score is known tests that pass ÷ (known + new ones that fail). With counts only it is
+    With names the score is known tests that pass ÷ (known + new ones that fail). With counts only it is
     max(0, known − failed − missing) ÷ known: there a failing test that was replaced by a passing one looks like a repaired one.
+    So a run without names earns nothing where the names are known: who edits a runner's settings could choose.
     """
     run = run or SuiteRun(runner="", passed=0, failed=0, skipped=0, outcomes={})
-    if run.ran + run.skipped == 0:
-        run = replace(run, outcomes={})  # of no test, all names are known
-    named = known.names is not None and run.outcomes is not None
-    credit = _by_name(run, known.names or frozenset()) if named else _by_count(run, known.count)
-    counts, note = credit.counts, _note(run, "" if named or known.names is None else "its tests are counted without names")
+    unnamed = run.outcomes is None and run.ran + run.skipped > 0
+    if known.names is None:
+        credit = _by_count(run, known.count)
+    else:
+        credit = _by_name(replace(run, outcomes={}) if run.outcomes is None else run, known.names)
+    lost = "its tests were told by name before and are not any more, so that none of them counts"
+    counts, note = credit.counts, _note(run, lost if unnamed and known.names is not None else "")
     if exit_code == 0 and counts.failed:
         note = f"exit code 0 although {plural(counts.failed, 'test')} failed{note and '; '}{note}"
     if exit_code != 0 and counts.failed == counts.missing == 0:
