@@ -221,7 +221,10 @@ def test_a_gate_and_a_token_budget_around_the_strategy():
     assert [("gate", 5, 5), ("selector", 5, 3), ("budget", 3, 2)] == stages
     assert "17 of 18 tokens" == answer["metadata"]["stages"][-1]["reason"]
     assert (0, True, 0, True) == (far["kept"], far["abstained"], empty["kept"], empty["abstained"])
-    assert "gate: 2 → 0, the best score 0.4 is not at least 0.5" in call("topk", "select", path, *options[:-1], "--explain", check=0).out
+    assert (
+        "gate: 2 → 0, the best score 0.4 is not at least 0.5"
+        in call("topk", "select", path, *options[:-1], "--explain", check=0).out
+    )
     without = documents(call("topk", "select", path, "--json", check=0).out)
     assert all("stages" not in each["metadata"] for each in without)
 

@@ -8,7 +8,9 @@ import json
 import logging
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,9 +18,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jumar.errors import ScoreError, StrategyError, UsageError
-from jumar.topk import OtsuSelectionStrategy, ScoredItem
+from jumar.errors import ConfigError, ScoreError, StrategyError, UsageError
+from jumar.topk import OtsuSelectionStrategy, ScoredItem, embed_texts, embeddings, load_retrieval, register_embeddings
 from jumar.topk.config import ElbowSelectionConfig, FixedKSelectionConfig, RetrievalConfig
+from jumar.topk.embeddings import Embed
 from jumar.topk.retrieval import (
     AsyncVectorStore,
     JsonFormatter,
@@ -210,6 +213,62 @@ def test_with_a_real_embedding_model_the_rules_that_match_are_kept_and_those_of_
     assert names == [one.item for one in store.search(query, limit=5, tenant_id="t1")], "in the order of the seed's list"
     assert names[:2] == asyncio.run(retrieve_rules(query, Session(), store))
     assert ["I want to return my order"] == retrieve_rules_sync(query, Session(tenant_id="t2"), store)
+
+
+@pytest.fixture
+def registered(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Registers the provider ``corner``, and returns what was asked of it: a text's vector is its length and 1."""
+    asked: list[str] = []
+
+    def make() -> Embed:
+        asked.append("made")
+
+        def embed(texts: Sequence[str]) -> list[list[float]]:
+            asked.extend(texts)
+            return [[float(len(text)), 1.0] for text in texts if text != "lost"]
+
+        return embed
+
+    monkeypatch.setattr(embeddings, "_FACTORIES", {})
+    register_embeddings("corner", make)
+    return asked
+
+
+def test_a_text_is_embedded_by_the_registered_provider_that_the_settings_name(tmp_path: Path, registered: list[str]):
+    (tmp_path / "s.toml").write_text('[pipeline.retrieval]\nembedding_provider = "corner"\n')
+    config = load_retrieval(tmp_path / "s.toml", environ={})
+    store = NumpyVectorStore[str]()
+    store.add(["long", "short"], embed_texts(["a" * 50, ""], config), tenant_id="t1", agent_id="a1")
+
+    assert ["short"] == retrieve_rules_sync("", Session(), store, config)
+    assert ["long"] == asyncio.run(retrieve_rules("b" * 40, Session(), store, config))
+    assert ["made", "a" * 50, "", "", "b" * 40] == registered, "made once"
+    with pytest.raises(ScoreError, match="'corner' returned 1 embeddings for 2 texts"):
+        embed_texts(["lost", "found"], config)
+
+
+def test_what_is_no_provider_is_refused(registered: list[str]):
+    with pytest.raises(ValueError, match=r"did you mean 'corner'.*known are: corner, default; others are registered with"):
+        RetrievalConfig(embedding_provider="cornre")
+    with pytest.raises(ConfigError, match="no embedding provider is registered: pass an embedding in place of a text"):
+        retrieve_rules_sync("a text", Session(), NumpyVectorStore[str]())
+    register_embeddings("default", lambda: lambda texts: [[1.0] for _ in texts])
+    assert [[1.0]] == embed_texts(["a text"])
+    for name, factory in (("", list), ("a:b", list), (None, list), ("x", 5)):
+        bad: Any = (name, factory)
+        with pytest.raises(ConfigError, match="is no "):
+            register_embeddings(*bad)
+    assert [] == registered
+
+
+def test_a_real_model_is_named_in_the_settings_alone(tmp_path: Path):
+    pytest.importorskip("static_model", reason="a real embedding model: tokenlearn-static-model")
+    (tmp_path / "s.toml").write_text('[pipeline.retrieval]\nembedding_provider = "static_model:get_embeddings"\n')
+    config = load_retrieval(tmp_path / "s.toml", environ={})
+    names = [name for name, _ in PROBLEM]
+    store = NumpyVectorStore[str]()
+    store.add(names, embed_texts(names, config), tenant_id="t1", agent_id="a1")
+    assert names[:2] == retrieve_rules_sync("I want to return my order", Session(), store, config)
 
 
 # ---------------------------------------------------------------------------------------------------------------- log

@@ -181,6 +181,28 @@ def test_a_mistake_in_a_selection_names_the_line_the_key_and_what_is_allowed(tex
             "default.toml:3: pipeline.retrieval.candidate_k is 4: allowed: min_k, which is 5, or more",
         ),
         ("embedding_provider = 5", "default.toml:2: pipeline.retrieval.embedding_provider is 5: allowed: text"),
+        (
+            'embedding_provider = "defualt"',
+            (
+                "default.toml:2: pipeline.retrieval.embedding_provider is 'defualt': no such embedding provider (did you mean "
+                "'default'?); known are: default; others are registered with jumar.topk.register_embeddings, or named "
+                "'module:function'"
+            ),
+        ),
+        (
+            'embedding_provider = "nowhere:embed"',
+            (
+                "default.toml:2: pipeline.retrieval.embedding_provider is 'nowhere:embed': it cannot be loaded "
+                "(ModuleNotFoundError: No module named 'nowhere'); known are: default"
+            ),
+        ),
+        (
+            'embedding_provider = "math:pi"',
+            (
+                "default.toml:2: pipeline.retrieval.embedding_provider is 'math:pi': it is no function: it takes a list of texts "
+                "and returns their vectors"
+            ),
+        ),
         ('rule_selection = "otsu"', "default.toml:2: pipeline.retrieval.rule_selection is 'otsu': allowed: a table"),
         (
             "maxk = 4",

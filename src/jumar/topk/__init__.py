@@ -11,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from jumar.topk.base import RuleStrategy, SelectionStrategy
     from jumar.topk.batch import select_batch
+    from jumar.topk.embeddings import embed_texts, register_embeddings
     from jumar.topk.result import Explanation, ScoredItem, SelectionResult
     from jumar.topk.retrieval import (
         AsyncVectorStore,
@@ -77,7 +78,9 @@ __all__ = [
     "VectorStore",
     "compare",
     "create_selection_strategy",
+    "embed_texts",
     "load_retrieval",
+    "register_embeddings",
     "retrieve",
     "retrieve_memory",
     "retrieve_memory_sync",
@@ -94,6 +97,7 @@ __all__ = [
 _HOMES = {
     "base": "RuleStrategy SelectionStrategy",
     "batch": "select_batch",
+    "embeddings": "embed_texts register_embeddings",
     "result": "Explanation ScoredItem SelectionResult",
     "retrieval": "AsyncVectorStore JsonFormatter Session TurnLog VectorStore retrieve retrieve_memory retrieve_memory_sync "
     "retrieve_rules retrieve_rules_sync retrieve_scenarios retrieve_scenarios_sync retrieve_sync select_candidates",

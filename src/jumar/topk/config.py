@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Optional, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, create_model, field_validator, model_validator
 
+from jumar.errors import ConfigError
 from jumar.topk.base import refuse_untold, similarity_defaults
 from jumar.topk.contract import SCALES, SimilarityDefault
+from jumar.topk.embeddings import find_provider
 from jumar.topk.result import Scale
 from jumar.topk.strategies import STRATEGIES, create_selection_strategy, strategy_class
 
@@ -125,7 +127,7 @@ class RetrievalConfig(BaseModel):
     """``[pipeline.retrieval]``: how many candidates are fetched, how many may be kept, and who decides for what.
 
     ``min_k`` ≤ ``max_k``, ``min_k`` ≤ ``candidate_k``; ``candidate_k``, the number that is fetched, is ``max_k`` unless it is
-    given. ``embedding_provider`` is the name of whatever makes the embeddings; jumar hands it on and does not look at it.
+    given. ``embedding_provider`` makes embeddings of texts; see :mod:`jumar.topk.embeddings`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -137,6 +139,15 @@ class RetrievalConfig(BaseModel):
     rule_selection: SelectionStrategyConfig = Field(default_factory=_rules)
     scenario_selection: SelectionStrategyConfig = Field(default_factory=_scenarios)
     memory_selection: SelectionStrategyConfig = Field(default_factory=_memory)
+
+    @field_validator("embedding_provider")
+    @classmethod
+    def _there(cls, value: str) -> str:
+        try:
+            find_provider(value)
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+        return value
 
     @field_validator("min_k")
     @classmethod

@@ -23,6 +23,7 @@ from jumar.core.text import nearest
 from jumar.errors import StrategyError, UsageError
 from jumar.topk.base import SelectionStrategy
 from jumar.topk.contract import shown
+from jumar.topk.embeddings import embed_texts
 from jumar.topk.result import ScoredItem, SelectionResult
 from jumar.topk.strategies import create_selection_strategy
 
@@ -159,7 +160,7 @@ def _all(ids: Ids) -> Ids:
 
 def retrieve_sync(
     kind: Kind,
-    query_embedding: Sequence[float],
+    query_embedding: Sequence[float] | str,
     store: VectorStore[T],
     config: RetrievalConfig | None = None,
     *,
@@ -168,6 +169,7 @@ def retrieve_sync(
 ) -> SelectionResult[T]:
     """Fetch ``candidate_k`` items, keep ``min_k`` … ``max_k`` of them by the selection that ``config`` has for ``kind``.
 
+    A text in place of an embedding is embedded by the ``embedding_provider`` of ``config``.
     ``turn`` is the log of a turn, or the id to log at once. An id of None does not filter: here it is the caller who sees to it
     that nobody gets what is another tenant's. Errors: whatever the store raises; TypeError for one that must be awaited;
     :class:`jumar.errors.StrategyError`, a ValueError, for a ``kind`` that there is not; :class:`jumar.errors.ScoreError` for
@@ -175,7 +177,8 @@ def retrieve_sync(
     """
     _check_kind(kind)
     settings = config or _built_in()
-    candidates: Any = store.search(query_embedding, limit=settings.candidate_k, **_all(ids))
+    query = _embedded(query_embedding, settings)
+    candidates: Any = store.search(query, limit=settings.candidate_k, **_all(ids))
     if inspect.isawaitable(candidates):
         if inspect.iscoroutine(candidates):
             candidates.close()
@@ -183,9 +186,13 @@ def retrieve_sync(
     return select_candidates(kind, candidates, settings, turn=turn)
 
 
+def _embedded(query: Sequence[float] | str, settings: RetrievalConfig) -> Sequence[float]:
+    return embed_texts([query], settings)[0] if isinstance(query, str) else query
+
+
 async def retrieve(
     kind: Kind,
-    query_embedding: Sequence[float],
+    query_embedding: Sequence[float] | str,
     store: AsyncVectorStore[T] | VectorStore[T],
     config: RetrievalConfig | None = None,
     *,
@@ -195,7 +202,12 @@ async def retrieve(
     """Do what :func:`retrieve_sync` does, and await the store; a store that blocks may be given, too, and then blocks."""
     _check_kind(kind)
     settings = config or _built_in()
-    candidates: Any = store.search(query_embedding, limit=settings.candidate_k, **_all(ids))
+    query = query_embedding
+    if isinstance(query, str):
+        import asyncio
+
+        query = await asyncio.to_thread(_embedded, query, settings)  # a model takes a while, and other turns go on meanwhile
+    candidates: Any = store.search(query, limit=settings.candidate_k, **_all(ids))
     if inspect.isawaitable(candidates):
         candidates = await candidates
     return select_candidates(kind, candidates, settings, turn=turn)
@@ -274,7 +286,7 @@ def _items(result: SelectionResult[T]) -> list[T]:
 
 
 async def retrieve_rules(
-    query_embedding: Sequence[float],
+    query_embedding: Sequence[float] | str,
     session: Session,
     store: AsyncVectorStore[T] | VectorStore[T],
     config: RetrievalConfig | None = None,
@@ -293,7 +305,7 @@ async def retrieve_rules(
 
 
 async def retrieve_scenarios(
-    query_embedding: Sequence[float],
+    query_embedding: Sequence[float] | str,
     session: Session,
     store: AsyncVectorStore[T] | VectorStore[T],
     config: RetrievalConfig | None = None,
@@ -312,7 +324,7 @@ async def retrieve_scenarios(
 
 
 async def retrieve_memory(
-    query_embedding: Sequence[float],
+    query_embedding: Sequence[float] | str,
     group_id: str,
     store: AsyncVectorStore[T] | VectorStore[T],
     config: RetrievalConfig | None = None,
@@ -328,7 +340,7 @@ async def retrieve_memory(
 
 
 def retrieve_rules_sync(
-    query_embedding: Sequence[float],
+    query_embedding: Sequence[float] | str,
     session: Session,
     store: VectorStore[T],
     config: RetrievalConfig | None = None,
@@ -342,7 +354,7 @@ def retrieve_rules_sync(
 
 
 def retrieve_scenarios_sync(
-    query_embedding: Sequence[float],
+    query_embedding: Sequence[float] | str,
     session: Session,
     store: VectorStore[T],
     config: RetrievalConfig | None = None,
@@ -356,7 +368,7 @@ def retrieve_scenarios_sync(
 
 
 def retrieve_memory_sync(
-    query_embedding: Sequence[float],
+    query_embedding: Sequence[float] | str,
     group_id: str,
     store: VectorStore[T],
     config: RetrievalConfig | None = None,
