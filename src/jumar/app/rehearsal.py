@@ -19,7 +19,7 @@ from typing import Final
 from jumar.app.agents import AGENTS
 from jumar.app.config.config import JumarConfig
 from jumar.app.config.guard import guard_rules
-from jumar.app.config.tables import load_listeners
+from jumar.app.config.tables import load_listeners, load_notifier
 from jumar.app.machine import Row
 from jumar.app.run.parts import build_parts, evaluator_warnings
 from jumar.core.files import copy_alike
@@ -373,14 +373,16 @@ def protect_rows(config: JumarConfig, base: Path, workdir: Path, path: Path) -> 
 
 
 def listener_rows(config: JumarConfig, base: Path) -> Iterator[Row]:
-    """Load what ``[hooks]`` and ``[telemetry]`` name, as a run does before it begins."""
+    """Load what ``[hooks]``, ``[telemetry]`` and ``[notify]`` name, as a run does before it begins; nothing is sent."""
     names = [*config.hooks.python, *(["OpenTelemetry"] if config.telemetry.otel else [])]
-    if not names:
+    if not names and not config.notify.urls:
         return
     try:
         load_listeners(config.hooks, config.telemetry, base)
+        notifier = load_notifier(config.notify)
+        names += [] if notifier is None else notifier.names
     except JumarError as error:
-        fix = "mend it, or take it out of [hooks] or [telemetry]: `jumar run` refuses to begin"
+        fix = "mend it, or take it out of [hooks], [telemetry] or [notify]: `jumar run` refuses to begin"
         yield Row(name="hooks", state="red", detail=str(error), fix=fix)
         return
     yield Row(name="hooks", state="green", detail=f"can be loaded: {escape(', '.join(names))}")

@@ -79,7 +79,8 @@ def _explain_one(detail: ErrorDetails, model: type[BaseModel], where: str, text:
     message = detail["msg"].removeprefix("Value error, ")
     message = message[:1].lower() + message[1:]
     found = detail.get("input")
-    shown = f" (found {escape(repr(found))[:60]})" if isinstance(found, str | int | float | bool) else ""
+    told = isinstance(found, str | int | float | bool) and "://" not in str(found)  # an address may hold a password
+    shown = f" (found {escape(repr(found))[:60]})" if told else ""
     return f"{place}: {key + ': ' if key else ''}{message}{shown}"
 
 

@@ -165,6 +165,9 @@ LIMIT_REASONS: Final[frozenset[str]] = frozenset(
 )
 """Reasons that end a loop with exit code 11 when its threshold is not met: a budget, not a judgement about the work."""
 
+EndKind = Literal["end", "limit", "failure", "needs_person"]
+"""How a run ended, for people who are told of it: by its own rules, by a limit, by an error, or so that it cannot go on alone."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrendRule:

@@ -34,6 +34,7 @@ from jumar.app.config.tables import (
     HooksConfig,
     MemoryConfig,
     NoiseConfig,
+    NotifyConfig,
     Option,
     PlaceConfig,
     PythonName,
@@ -386,6 +387,7 @@ class JumarConfig(Section):
     holdout: HoldoutConfig | None = None
     hooks: HooksConfig = Field(default_factory=HooksConfig)
     telemetry: TelemetryConfig = Field(default_factory=TelemetryConfig)
+    notify: NotifyConfig = Field(default_factory=NotifyConfig)
     override: OverrideConfig = Field(default_factory=OverrideConfig)
     memory: MemoryConfig = Field(default_factory=MemoryConfig)
     redact: RedactConfig = Field(default_factory=RedactConfig)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, Self, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -25,11 +25,12 @@ from jumar.loop.hooks import Hook
 from jumar.loop.settings import Retries
 from jumar.loop.store.in_force import config_now
 from jumar.model.budget.pricing import Budget, OnUnknownCost, PriceRow, Prices, PriceTable
-from jumar.model.selection import NoiseRules
+from jumar.model.selection import EndKind, NoiseRules
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
+    from jumar.integrations.notify import Notifier
     from jumar.loop.store.loop_reader import LoopReader
     from jumar.topk.config import RetrievalConfig
 
@@ -168,8 +169,11 @@ def unusable(pattern: str) -> str | None:
     return None
 
 
-def redactor_of(config: RedactConfig, environment: Mapping[str, str]) -> Redactor:
-    """Return what ``config`` means where ``environment`` holds the values. Errors: :class:`jumar.errors.ConfigError`."""
+def redactor_of(config: RedactConfig, environment: Mapping[str, str], also: Mapping[str, str]) -> Redactor:
+    """Return what ``config`` means where ``environment`` holds the values; ``also`` are further secrets by name.
+
+    Errors: :class:`jumar.errors.ConfigError`.
+    """
     if not config.enabled:
         return NOTHING
     for name in config.values_of:
@@ -177,12 +181,12 @@ def redactor_of(config: RedactConfig, environment: Mapping[str, str]) -> Redacto
         why = None if value is None else unfit(value)
         if why is not None:
             raise ConfigError(f"[redact] values_of: the value of {name} {why}; set a longer one, or take {name} off the list")
-    return Redactor(environment_secrets(environment, config.values_of), patterns=config.patterns)
+    return Redactor({**also, **environment_secrets(environment, config.values_of)}, patterns=config.patterns)
 
 
-def install_redaction(config: RedactConfig) -> None:
-    """Wire ``[redact]`` for this process. Errors: :class:`jumar.errors.ConfigError`."""
-    install(redactor_of(config, os.environ))
+def install_redaction(config: RedactConfig, also: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Wire ``[redact]`` for this process; ``also`` are further secrets by name. Errors: :class:`jumar.errors.ConfigError`."""
+    install(redactor_of(config, os.environ, also))
 
 
 def install_recorded(section: Mapping[str, Any]) -> None:
@@ -224,6 +228,44 @@ class TelemetryConfig(Section):
     agent: Name = "generator"
     provider: Name = "unknown"
     content: bool = False
+
+
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class NotifyConfig(Section):
+    """``[notify]``: who is told how a run ended. An address, or the name of a variable that holds one or several."""
+
+    urls: list[Name] = Field(default_factory=list[str])
+    on: Annotated[list[EndKind], Field(min_length=1)] = Field(default_factory=lambda: list(get_args(EndKind)))
+
+    def addresses(self) -> list[str]:
+        """Return the addresses. Errors: :class:`ConfigError` for a variable that is not set."""
+        found: list[str] = []
+        for entry in self.urls:
+            if _VARIABLE.fullmatch(entry) is None:
+                found.append(entry.strip())
+            elif values := os.environ.get(entry, "").split():
+                found += values
+            else:
+                raise ConfigError(
+                    f"[notify] urls: the variable {entry} is not set; set it to the address, or take it off the list"
+                )
+        return found
+
+    def secrets(self) -> dict[str, str]:
+        """Return what is never written, by a name for it."""
+        named = {entry: os.environ.get(entry, "") for entry in self.urls if _VARIABLE.fullmatch(entry)}
+        return {**named, **{f"notify_urls_{place}": entry for place, entry in enumerate(self.urls, 1) if entry not in named}}
+
+
+def load_notifier(notify: NotifyConfig) -> Notifier | None:
+    """Return who tells of the end, None for nobody. Errors: :class:`ConfigError`, without its extra too."""
+    if not notify.urls:
+        return None
+    from jumar.integrations.notify import Notifier
+
+    return Notifier(notify.addresses(), notify.on)
 
 
 def load_listeners(hooks: HooksConfig, telemetry: TelemetryConfig, base: Path) -> list[Listener]:

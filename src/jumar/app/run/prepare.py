@@ -95,7 +95,7 @@ def prepare(request: RunRequest, *, switch: StopSwitch, listener: Listener | Non
 
 
 def _prepared(request: RunRequest, switch: StopSwitch, listener: Listener | None, told: Sequence[str]) -> Loop:
-    install_redaction(request.config.redact)
+    install_redaction(request.config.redact, request.config.notify.secrets())
     request, choice = in_force(request)
     workdir = request.config.directory(request.base)
     if not workdir.is_dir():
@@ -352,6 +352,7 @@ def _document(settings: LoopSettings, limits: LimitsInForce, options: Given) -> 
 
 def _recorded(config: JumarConfig, defaults: Mapping[str, Any]) -> dict[str, Any]:
     recorded = said_otherwise(defaults, config)
+    recorded.pop("notify", None)  # who is told of a run is no matter of the loop, and its addresses hold tokens
     return {**redacted_json(recorded, current().redact), **({"redact": recorded["redact"]} if "redact" in recorded else {})}
 
 

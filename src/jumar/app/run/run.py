@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from jumar.app.config.tables import load_prices
+from jumar.app.config.tables import load_notifier, load_prices
 from jumar.app.run.preflight import earlier_passes
 from jumar.app.run.prepare import in_force, limits_of_run, prepare, prompt_of
 from jumar.app.run.request import RunRequest
@@ -39,15 +39,19 @@ def run(
     """Run or resume the loop that ``request`` asks for, and return how it ended.
 
     ``switch`` stops it from elsewhere, ``listener`` hears its events. ``attended`` runs the loop that was put together, with what
-    a caller does around it; ``shown`` gets the outcome before ``on_stop`` does, and ``warn`` is told why that failed. Errors:
-    those of :func:`jumar.app.run.prepare.prepare` before anything is run.
+    a caller does around it; ``shown`` gets the outcome before ``on_stop`` and ``[notify]`` do, and ``warn`` is told why these
+    failed. Errors: those of :func:`jumar.app.run.prepare.prepare` before anything is run.
     """
+    notifier = load_notifier(request.config.notify)
     loop = prepare(request, switch=switch or StopSwitch(), listener=listener)
 
     def ended(outcome: LoopOutcome | BaseException) -> None:
         failure = _tell_of_end(request, loop, outcome)
         if failure is not None and warn is not None:
             warn(f"{failure}; its output is in {loop.store.paths.directory / 'logs' / 'on_stop.log'}")
+        unsent = None if notifier is None else notifier.tell(loop.store, outcome)
+        if unsent is not None and warn is not None:
+            warn(unsent)
 
     try:
         outcome = attended(loop)
