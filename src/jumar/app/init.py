@@ -67,6 +67,12 @@ TEMPLATES: Final[Mapping[str, Template]] = MappingProxyType(
                 companions=(("prompt.txt", "prompt.txt"), ("evaluate.py", "evaluate.txt")),
             ),
             Template(
+                name="autoresearch",
+                summary="lower a metric of a training run, one experiment after the other",
+                source="autoresearch.toml",
+                companions=(("measure.py", "measure.txt"),),
+            ),
+            Template(
                 name="cases",
                 summary="refine a knowledge base case by case, the best carried forward",
                 source="cases.toml",

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jumar.app.machine import Suite
 
 _FOR_AGENTS = "coding-agent"
-_CONFIGURATIONS = ("document", "coding-agent", "prompt", "cases")
+_CONFIGURATIONS = ("document", "coding-agent", "prompt", "autoresearch", "cases")
 _DATA = ("topk", "judge", "learn")
 NAMES = (*_CONFIGURATIONS, *_DATA)
 
@@ -38,6 +38,7 @@ Templates:
   document        improve a text: sections, readability, length
   coding-agent    run a coding agent until the tests pass
   prompt          improve a prompt against an evaluation that prints a number
+  autoresearch    lower a metric of a training run, one experiment after the other
   cases           refine a knowledge base case by case, the best carried forward (cases.toml)
   topk            sample data for jumar topk: 30 labelled searches
   judge           sample data for jumar evaluate: 36 answers, and what a judge said of them
