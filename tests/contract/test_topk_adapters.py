@@ -1,14 +1,15 @@
-"""The adapters inside the real libraries: LangChain's compressors and LlamaIndex's postprocessors."""
+"""The adapters inside the real libraries: LangChain's compressors, LlamaIndex's postprocessors and Haystack's components."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import pickle
 import subprocess
 import sys
 import uuid
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import pytest
@@ -31,7 +32,8 @@ DIRECTIONS = {"ask": [1.0, 0.0], "same": [2.0, 0.0], "near": [0.9, 0.1], "far": 
 
 def loaded(name: str) -> Any:
     """The adapter; the libraries' own deprecations are not what is tested."""
-    library = {"langchain": "langchain_core", "llamaindex": "llama_index.core"}[name]
+    library = {"langchain": "langchain_core", "llamaindex": "llama_index.core", "haystack": "haystack"}[name]
+    os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"  # read when it is imported; a test tells nobody
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         pytest.importorskip(library, reason=f"needs the extra: jumar[{name}]")
@@ -382,10 +384,99 @@ def test_llamaindex_runs_it_in_a_retriever_query_engine(llamaindex):
     assert KEPT == [one.node.get_content() for one in answer.source_nodes]
 
 
+# ----------------------------------------------------------------------------------------------------------- Haystack
+
+
+@pytest.fixture(scope="module")
+def haystack() -> Any:
+    return loaded("haystack")
+
+
+def scored(haystack):
+    from haystack import Document
+
+    return [Document(content=name, score=score) for name, score in PROBLEM]
+
+
+def alone(component, found) -> list[str]:
+    from haystack import Pipeline
+
+    pipeline = Pipeline()
+    pipeline.add_component("topk", component)
+    return [one.content for one in pipeline.run({"topk": {"documents": found}})["topk"]["documents"]]
+
+
+def test_haystack_runs_it_in_a_pipeline_behind_a_retriever_that_is_written_and_read_again(haystack):
+    from haystack import Document, Pipeline
+    from haystack.components.retrievers.in_memory import InMemoryBM25Retriever
+    from haystack.document_stores.in_memory import InMemoryDocumentStore
+
+    texts = ["refund of an order", "refund for a broken order", "opening hours", "shipping", "press", "jobs"]
+    store = InMemoryDocumentStore()
+    store.write_documents([Document(content=text) for text in texts])
+    pipeline = Pipeline()
+    pipeline.add_component("retriever", InMemoryBM25Retriever(document_store=store, top_k=6))
+    pipeline.add_component("topk", haystack.TopkSelector({"strategy": "ratio_to_top", "scale": "bm25", "ratio": 0.4}, max_k=4))
+    pipeline.connect("retriever.documents", "topk.documents")
+    asked = {"retriever": {"query": "refund my order"}}
+    kept = [one.content for one in pipeline.run(asked)["topk"]["documents"]]
+
+    assert set(texts[:2]) == set(kept)
+    again = Pipeline.loads(pipeline.dumps(), allowed_modules=["jumar.integrations.haystack"])
+    assert kept == [one.content for one in again.run(asked)["topk"]["documents"]]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"strategy": "adaptive_k"}, 3),
+        ({"strategy": "fixed_k", "max_k": 4}, 4),
+        ({"strategy": ElbowSelectionConfig(), "min_k": 4}, 4),
+        ({"strategy": {"strategy": "fixed_k", "k": 1}}, 1),
+        ({"strategy": Own(2)}, 2),
+    ],
+)
+def test_haystack_takes_any_strategy_and_the_limits(haystack, options, expected):
+    assert [name for name, _ in PROBLEM[:expected]] == alone(haystack.TopkSelector(**options), scored(haystack)[::-1])
+
+
+def test_haystack_logs_what_was_kept_and_says_which_document_has_no_score(haystack, caplog):
+    given = scored(haystack)
+    with caplog.at_level("INFO", logger="jumar.topk"):
+        haystack.TopkSelector("adaptive_k", log_as="pages").run(documents=given)
+        assert {"documents": []} == haystack.TopkSelector().run(documents=[])
+    ((event, turn, found),) = logged(caplog)
+    assert ("jumar.topk_selected", None, 5, 3) == (event, turn, found["pages"]["input_count"], found["pages"]["output_count"])
+    given[2] = replace(given[2], score=None)
+    with pytest.raises(ScoreError, match="the document at position 2 has no score"):
+        haystack.TopkSelector().run(documents=given)
+
+
+@pytest.mark.parametrize("options", [{"strategy": "elbo"}, {"max_k": 0}, {"min_k": -1}, {"max_k": 1, "min_k": 2}, {"alpha": 3}])
+def test_haystack_refuses_what_it_does_not_know_at_once(haystack, options):
+    with pytest.raises(ValueError):
+        haystack.TopkSelector(**options)
+    with pytest.raises(TypeError, match="TopkSelector has no top_k: it takes strategy, max_k, min_k and log_as"):
+        haystack.TopkSelector(top_k=5)
+
+
+@pytest.mark.parametrize("strategy", CHOICES)
+def test_haystack_reads_again_what_it_wrote(haystack, strategy):
+    from haystack import default_from_dict
+
+    written = haystack.TopkSelector(strategy=strategy, max_k=9, min_k=2, log_as="tools")
+    again = default_from_dict(haystack.TopkSelector, written.to_dict())
+    assert (written.strategy, 9, 2, "tools") == (again.strategy, again.max_k, again.min_k, again.log_as)
+    with pytest.raises(ValueError, match="Own is a strategy of your own, which has no name to be found by"):
+        haystack.TopkSelector(Own(2)).to_dict()
+
+
 # ------------------------------------------------------------------------------------------------- without the extras
 
 
-@pytest.mark.parametrize(("name", "library"), [("langchain", "langchain_core"), ("llamaindex", "llama_index")])
+@pytest.mark.parametrize(
+    ("name", "library"), [("langchain", "langchain_core"), ("llamaindex", "llama_index"), ("haystack", "haystack")]
+)
 def test_without_the_library_the_import_names_the_extra(name, library):
     code = f"import sys; sys.modules[{library!r}] = None; import jumar.integrations.{name}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -32,8 +32,11 @@ def test_no_page_has_code_without_what_it_prints():
 
 
 @pytest.mark.parametrize(("page", "code", "shown"), examples())
-def test_the_code_of_a_page_prints_what_the_page_shows(page: str, code: str, shown: str, fresh_place: Path):
-    for library in ("langchain_core", "llama_index.core"):
+def test_the_code_of_a_page_prints_what_the_page_shows(
+    page: str, code: str, shown: str, fresh_place: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("HAYSTACK_TELEMETRY_ENABLED", "False")
+    for library in ("langchain_core", "llama_index.core", "haystack"):
         if library in code:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")

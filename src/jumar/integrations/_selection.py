@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
-from typing import Any, cast
+from collections.abc import Container, Sequence
+from typing import Any, TypeVar, cast
 
 from jumar.errors import StrategyError
 from jumar.topk.base import SelectionStrategy, parameters
 from jumar.topk.contract import check_limits, shown
+from jumar.topk.result import ScoredItem
+from jumar.topk.retrieval import log_selection
 from jumar.topk.strategies import DEFAULT_STRATEGY, STRATEGIES
+
+T = TypeVar("T")
+
+
+def keep(
+    strategy: SelectionStrategy, items: Sequence[ScoredItem[T]], max_k: int, min_k: int, log_as: str, turn: str | None = None
+) -> list[T]:
+    """Return what ``strategy`` keeps of ``items``, which may be in any order, and log it; none from none, without a word."""
+    result = strategy.select(items, max_k, min_k, assume_sorted=False)
+    if items:
+        log_selection(log_as, len(items), result, turn=turn)
+    return [one.item for one in result.selected]
 
 
 def written_strategy(strategy: SelectionStrategy) -> dict[str, Any]:

@@ -20,11 +20,10 @@ from pydantic import ConfigDict, Field, ValidationInfo, field_serializer, field_
 
 from jumar.core.text import escape
 from jumar.errors import ScoreError, StrategyError
-from jumar.integrations._selection import check_pair, refuse_parameters, written_strategy
+from jumar.integrations._selection import check_pair, keep, refuse_parameters, written_strategy
 from jumar.topk.base import SelectionStrategy
 from jumar.topk.contract import shown
 from jumar.topk.result import ScoredItem
-from jumar.topk.retrieval import log_selection
 from jumar.topk.strategies import DEFAULT_STRATEGY, create_selection_strategy
 
 if TYPE_CHECKING:
@@ -113,11 +112,8 @@ class TopkCompressor(BaseDocumentCompressor):
         return self._kept(self._compared(documents, asked, await self.embeddings.aembed_documents(texts)), callbacks)
 
     def _kept(self, items: list[ScoredItem[Document]], callbacks: Callbacks | None) -> list[Document]:
-        strategy: SelectionStrategy = self.strategy
-        result = strategy.select(items, self.max_k, self.min_k, assume_sorted=False)
         run = getattr(callbacks, "parent_run_id", None)
-        log_selection(self.log_as, len(items), result, turn=None if run is None else str(run))
-        return [one.item for one in result.selected]
+        return keep(self.strategy, items, self.max_k, self.min_k, self.log_as, turn=None if run is None else str(run))
 
     def _scored(self, place: int, document: Document) -> ScoredItem[Document]:
         metadata: dict[str, Any] = document.metadata

@@ -21,10 +21,9 @@ except ImportError as error:
     raise ImportError("jumar.integrations.llamaindex needs the extra: pip install 'jumar[llamaindex]'") from error
 
 from jumar.errors import ScoreError
-from jumar.integrations._selection import check_pair, refuse_parameters, written_strategy
+from jumar.integrations._selection import check_pair, keep, refuse_parameters, written_strategy
 from jumar.topk.base import SelectionStrategy
 from jumar.topk.result import ScoredItem
-from jumar.topk.retrieval import log_selection
 from jumar.topk.strategies import DEFAULT_STRATEGY, create_selection_strategy
 
 if TYPE_CHECKING:
@@ -91,8 +90,4 @@ class TopkPostprocessor(BaseNodePostprocessor):
                     f"the node at position {place} has no score: put the postprocessor behind a retriever that scores"
                 )
             items.append(ScoredItem(node, node.score))
-        strategy: SelectionStrategy = self.strategy
-        result = strategy.select(items, self.max_k, self.min_k, assume_sorted=False)
-        if items:
-            log_selection(self.log_as, len(items), result)
-        return [one.item for one in result.selected]
+        return keep(self.strategy, items, self.max_k, self.min_k, self.log_as)
