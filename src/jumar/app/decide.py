@@ -84,9 +84,9 @@ def selected_iteration(store: LoopStore) -> tuple[int, Decision | None]:
 def workdir_for(store: LoopStore) -> Path:
     """Return the working directory. Errors: :class:`UsageError` where the loop names none."""
     if store.workdir is None:
-        raise UsageError(
-            f"loop '{store.loop_id}' names no working directory to apply to; its selected files are in {store.paths.final_output}"
-        )
+        imported = "was imported without its files: there is nothing to apply"
+        none = f"names no working directory to apply to; its selected files are in {store.paths.final_output}"
+        raise UsageError(f"loop '{store.loop_id}' {imported if 'origin' in store.config else none}")
     return store.workdir
 
 

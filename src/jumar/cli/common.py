@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from jumar.core.given import as_given
 from jumar.core.text import escape, escape_block, in_ascii, nearest, wrapped
 from jumar.errors import LockedError, NotFoundError, StoreDamagedError, StoreWriteError, UsageError
 from jumar.loop.store.layout import list_loops, loops_directory, root_of
@@ -319,7 +320,7 @@ def shown_path(path: Path) -> str:
 
 def print_json(document: Mapping[str, Any]) -> None:
     """Print one JSON document on stdout. Numbers are finite, undecodable names are escaped."""
-    sys.stdout.write(json.dumps(document, indent=2, allow_nan=False) + "\n")
+    sys.stdout.write(json.dumps(as_given(document), indent=2, allow_nan=False) + "\n")
 
 
 def print_text(text: str, *, err: bool = False) -> None:

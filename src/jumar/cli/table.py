@@ -63,6 +63,14 @@ GROUPS: dict[str, Group] = {
             "verify": ("jumar.cli.cases.verify:verify_command", "Re-hash everything that a run stored."),
         },
     ),
+    "import": Group(
+        "Read a loop that was run without jumar: a log, a table, git.",
+        "Read a loop that was run without jumar, and show what would have been kept.",
+        {
+            "autoresearch": ("jumar.cli.imports:autoresearch_command", "Read the log of an autoresearch loop."),
+            "table": ("jumar.cli.imports:table_command", "Read any table with a row an experiment."),
+        },
+    ),
     "learn": Group(
         "Learn a cheap judge from an expensive one, and prove it.",
         "Learn a cheap judge from what an expensive one says: `jumar learn ITEMS --judge SPEC -o DIR`.",

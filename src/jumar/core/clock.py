@@ -12,11 +12,16 @@ class SystemClock:
 
     def now(self) -> str:
         """Return the time as ISO 8601 in UTC with milliseconds, ``2026-01-28T10:00:00.000Z``."""
-        return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        return stamp(datetime.now(UTC))
 
     def monotonic(self) -> float:
         """Return seconds since an arbitrary moment; never goes back."""
         return time.monotonic()
+
+
+def stamp(moment: datetime) -> str:
+    """Return a time in UTC as records have it."""
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def current_user() -> str:

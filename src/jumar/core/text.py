@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
+from jumar.core.given import Given
 from jumar.errors import UsageError
 
 # C0, DEL and C1 controls, lone surrogates (undecodable bytes), and the Unicode controls that reorder or break lines.
@@ -114,7 +115,12 @@ def human_size(size: int) -> str:
 
 
 def points(value: float, *, sign: bool = False) -> str:
-    """Return a score of 0–100 rounded to one decimal; whole numbers without a decimal: ``85``, ``83.3``, ``+13``."""
+    """Return a score of 0–100 rounded to one decimal; whole numbers without a decimal: ``85``, ``83.3``, ``+13``.
+
+    One on a scale of its own is returned as it was given.
+    """
+    if isinstance(value, Given):
+        return value.text(sign=sign)
     shown = f"{value:+.1f}" if sign else f"{value:.1f}"
     shown = shown.removesuffix(".0")
     return "0" if shown in {"-0", "+0"} else shown
@@ -127,7 +133,7 @@ def signed_points(value: float) -> str:
 
 def percent(value: float | None) -> str:
     """Return a score of 0–100 as people read it, ``85%``; ``—`` when there is none."""
-    return "—" if value is None else f"{points(value)}%"
+    return "—" if value is None else points(value) if isinstance(value, Given) else f"{points(value)}%"
 
 
 def short_dollars(value: float) -> str:

@@ -21,6 +21,7 @@ from starlette.routing import Route
 
 from jumar.app.decide import apply_selected, select_iteration, undo_apply
 from jumar.core.files import read_chunks
+from jumar.core.given import as_given
 from jumar.core.redaction import current, redacted_json
 from jumar.core.rendering.html import redacted, style_sheet
 from jumar.core.text import natural
@@ -257,7 +258,7 @@ def _document(board: Dashboard, make: Callable[[Dashboard, Request], Mapping[str
 
 def _json(document: Mapping[str, Any], status: int = 200) -> Response:
     """Return JSON in ASCII: names of undecodable bytes are lone surrogates, which no other encoding takes."""
-    return Response(json.dumps(document, allow_nan=False), status, media_type="application/json")
+    return Response(json.dumps(as_given(document), allow_nan=False), status, media_type="application/json")
 
 
 # ------------------------------------------------------------------------------------------------------------- changes

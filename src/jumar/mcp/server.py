@@ -19,6 +19,7 @@ from mcp.types import CallToolResult, ListRootsResult, TextContent, ToolAnnotati
 from pydantic import Field
 
 from jumar.core import __version__
+from jumar.core.given import as_given
 from jumar.core.redaction import current
 from jumar.core.text import escape
 from jumar.errors import JumarError
@@ -301,7 +302,7 @@ def _cut(value: Any, length: int, name: str = "") -> Any:
 
 
 def _dumped(document: Document) -> str:
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(as_given(document), ensure_ascii=False, separators=(",", ":"))
 
 
 async def _ran(

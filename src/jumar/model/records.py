@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, NamedTuple, get_args
 
+from jumar.core.given import Given, OwnScale
 from jumar.core.record import FileRecord, Record, nothing, octal, read_octal, stored
 from jumar.core.text import plural
 from jumar.model.judgement import Judgement
@@ -98,6 +99,8 @@ Status = Literal[
     "scorer_broken",
     "invalid_score",
     "snapshot_failed",
+    "crashed",
+    "unranked",
 ]
 STATUSES: Final[tuple[str, ...]] = get_args(Status)
 
@@ -230,6 +233,33 @@ ANALYSIS_UNKNOWN: Final = Analysis()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Measured(Record):
+    """What stood in the history that an iteration was imported from.
+
+    ``value`` is None where there was no number. ``worst`` and ``best`` are those of the history: 0 and 100 of its scores.
+    ``status`` is what it said of the iteration in its own words; ``kept`` whether that means that it was kept, None for neither.
+    """
+
+    metric: str
+    direction: Literal["max", "min"]
+    value: float | None
+    worst: float
+    best: float
+    status: str = ""
+    kept: bool | None = None
+
+    @property
+    def scale(self) -> OwnScale:
+        """The scale that the value is on."""
+        return OwnScale(self.metric, self.direction, self.worst, self.best)
+
+    @property
+    def better(self) -> str:
+        """Which way is better, in words."""
+        return "higher is better" if self.direction == "max" else "lower is better"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IterationRecord(FileRecord):
     """One acknowledged iteration, as written once to ``metrics.json``.
 
@@ -238,7 +268,8 @@ class IterationRecord(FileRecord):
     the generator's last attempt alone: what an iteration cost with its judges and retries is in the attempts. ``snapshot_path``
     and ``artifacts`` are paths of the stored copies (``iterations/iteration-NNN/artifacts`` and what lies below): relative to the
     loop's directory on disk, joined with it when read. ``best-output-tracking.json`` names the iteration's directory instead.
-    ``tampering`` says what the generator changed of the checks or of the store; such an iteration is not verified.
+    ``tampering`` says what the generator changed of the checks or of the store; such an iteration is not verified. ``measured``
+    is there for one that was imported from a history on a scale of its own: ``quality_score`` then stands for its value.
     """
 
     iteration_number: int
@@ -269,6 +300,14 @@ class IterationRecord(FileRecord):
     commits: tuple[str, ...] = ()
     tampering: tuple[str, ...] = ()
     failure: FailureKind | None = None
+    measured: Measured | None = field(default=None, metadata=stored(omit=True))
+
+    def __post_init__(self) -> None:
+        found = self.measured
+        if found is not None and found.value is not None and self.quality_score is not None:
+            object.__setattr__(self, "quality_score", Given(self.quality_score, found.value, found.scale))
+            delta = self.quality_delta
+            object.__setattr__(self, "quality_delta", None if delta is None else found.scale.apart(delta))
 
     def view(self) -> IterationView:
         """Return the part of the record that decisions are made from."""

@@ -22,6 +22,7 @@ from jumar.cli.common import (
     shown_path,
     standard_options,
 )
+from jumar.core.given import sides
 from jumar.core.rendering.figures import in_points, point_text
 from jumar.core.text import escape, points
 from jumar.errors import UsageError
@@ -138,7 +139,7 @@ def _apart(margin: float) -> str:
     """Return how far the next best is from the selected one: ``15 points lower``."""
     if points(margin) == "0":
         return "the same score" if margin == 0 else "less than 0.1 points away"
-    return f"{point_text(margin)} {'lower' if margin > 0 else 'higher'}"
+    return f"{point_text(margin)} {sides(margin, 'lower', 'higher')[margin < 0]}"
 
 
 # --------------------------------------------------------------------------------------------------------- by a person

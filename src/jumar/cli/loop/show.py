@@ -23,7 +23,7 @@ from jumar.cli.terminal.ending import ending_of_show
 from jumar.cli.terminal.output import Column, TableRow, print_table, print_title
 from jumar.cli.terminal.screen import LinesDisplay
 from jumar.core.redaction import current
-from jumar.core.rendering.figures import count, dollars, duration
+from jumar.core.rendering.figures import UNKNOWN, count, dollars, duration
 from jumar.core.text import escape, escape_block, plural, points
 from jumar.loop.ranking.repairs import repairs
 from jumar.loop.report.ending import State
@@ -136,7 +136,7 @@ def _print_one(report: LoopReport, record: IterationRecord, store: LoopStore) ->
     delta = "" if points_up is None else f" ({points(points_up, sign=True)})".replace("-", "\N{MINUS SIGN}")
     score = f"{'no score' if record.quality_score is None else points(record.quality_score)}{delta}"
     print_title(f"iteration {record.iteration_number} of {report.loop_id}", f"{score} · {record.verification_status}")
-    facts = [("recorded", record.timestamp)]
+    facts = [("recorded", record.timestamp or UNKNOWN)]
     if record.status != "ok":
         facts.append(("status", f"{record.status.replace('_', ' ')}: {record.status_reason}".rstrip(": ")))
     if record.parent is not None:
@@ -150,7 +150,7 @@ def _print_one(report: LoopReport, record: IterationRecord, store: LoopStore) ->
     if record.commits:
         facts.append(("commits", ", ".join(commit[:12] for commit in record.commits)))
     if report.snapshots is not None and record.iteration_number not in report.snapshots:
-        facts.append(("snapshot", "cleaned up"))
+        facts.append(("snapshot", "cleaned up" if record.measured is None else "not imported"))
     for name, value in facts:
         print_text(f"  {name:<10}{escape(value)}")
     _print_dimensions(report, record)

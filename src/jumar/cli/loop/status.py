@@ -19,6 +19,7 @@ from jumar.cli.common import (
     standard_options,
 )
 from jumar.cli.terminal.output import Column, TableRow, print_table
+from jumar.core.given import Given
 from jumar.core.rendering.figures import UNKNOWN, count, dollars, duration
 from jumar.core.text import escape, plural, points, wrapped
 from jumar.errors import JumarError
@@ -128,7 +129,8 @@ def _best(best: IterationRecord | None, chosen: Chosen | None) -> list[str]:
     score = UNKNOWN if chosen.score is None else points(chosen.score)
     lines = [f"selected  {score} ({', '.join([f'it {number}', *chosen.notes])})"]
     if best is not None and best.iteration_number != number:
-        lines.append(f"highest   {_score(best)}{f', {chosen.highest}' if chosen.highest else ''}")
+        word = "best" if isinstance(best.quality_score, Given) else "highest"
+        lines.append(f"{word:<10}{_score(best)}{f', {chosen.highest}' if chosen.highest else ''}")
     return lines
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from jumar.core.given import Given
 from jumar.core.text import human_size, percent, points
 
 UNKNOWN = "—"
@@ -47,6 +48,8 @@ def delta_percent(delta: float | None) -> str:
     """Return ``+13.0%``, ``-2.0%``, ``0.0%``; ``—`` where there is nothing to compare with."""
     if delta is None:
         return UNKNOWN
+    if isinstance(delta, Given):
+        return delta.text(sign=True)
     shown = f"{delta:+.1f}%"
     return "0.0%" if shown in {"+0.0%", "-0.0%"} else shown
 
@@ -54,6 +57,8 @@ def delta_percent(delta: float | None) -> str:
 def point_text(value: float) -> str:
     """Return ``1 point`` or ``2.5 points``, without a sign."""
     shown = points(abs(value))
+    if isinstance(value, Given):
+        return shown
     return f"{shown} point" if shown == "1" else f"{shown} points"
 
 

@@ -135,6 +135,8 @@ def snapshot_of(store: LoopStore, iteration: int) -> tuple[Manifest, Path]:
         known = f"recorded are {numbers[0]} to {numbers[-1]}" if numbers else "nothing is recorded yet"
         raise NotFoundError(f"there is no iteration {iteration} in loop '{store.loop_id}'; {known}")
     if not store.has_snapshot(iteration):
+        if "origin" in store.config:
+            raise UsageError(f"iteration {iteration} was imported without its files: there is nothing to apply")
         raise UsageError(f"the snapshot of iteration {iteration} was cleaned up; its record is all that is left of it")
     return store.manifest(iteration), store.artifacts(iteration)
 

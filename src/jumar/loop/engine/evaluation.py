@@ -468,7 +468,7 @@ def _total(counts: list[int | None]) -> int | None:
 def _failure(ended: AttemptEnd | None, judged: Verdict, *, modified: bool) -> FailureKind | None:
     if ended is not None and ended.outcome == "blocked":
         return "blocked"
-    if judged.status not in ("ok", "interrupted"):
+    if judged.status not in ("ok", "interrupted", "crashed", "unranked"):
         return judged.status
     if ended is None or ended.outcome != "ok" or ended.usage.completed is True:
         return None

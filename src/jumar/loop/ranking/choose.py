@@ -10,6 +10,7 @@ import math
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from jumar.core.given import superlative
 from jumar.core.text import nearest, percent, plural
 from jumar.errors import ConfigError, NothingEvaluatedError, ScoreError
 from jumar.model.ordering import difference, in_order, invalid_reason, is_finite, shown, valid_points, valid_score
@@ -163,7 +164,7 @@ def _rule(best: _Candidate, criteria: SelectionCriteria) -> str:
     score = _apart(best.score, criteria.threshold)
     missed = "" if "threshold" not in best.relaxed else f" (none reaches {percent(criteria.threshold)})"
     if criteria.mode == "highest_quality":
-        return f"Highest quality score{missed}: {score}"
+        return f"{superlative(best.score, 'quality score')}{missed}: {score}"
     if criteria.mode == "highest_quality_verified":
         unverified = "verification" in best.relaxed
         return (

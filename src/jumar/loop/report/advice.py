@@ -73,7 +73,7 @@ def _trajectory(report: LoopReport) -> list[str]:
     if selection is None:
         return []
     best, final = selection.selected_iteration, selection.final_quality
-    if selection.quality_score >= _HIGHEST:
+    if selection.quality_score >= _HIGHEST and report.measured is None:
         return _finished(report, selection.stands)
     if best == 0:
         return _not_better(report)
@@ -251,6 +251,8 @@ def _preserved(report: LoopReport) -> Answer:
     missing = [record.iteration_number for record in report.records if record.iteration_number not in report.snapshots]
     if not missing:
         return True, f"{plural(len(report.records), 'snapshot')} stored"
+    if report.measured is not None:
+        return False, "imported without its files"
     cleaned = [decision.number for decision in report.decisions if decision.kind == "cleanup"]
     why = f"removed by cleanup (decision {cleaned[-1]})" if cleaned else "missing, and no cleanup removed them"
     return False, f"{listing(missing)} {why}; {len(report.records) - len(missing)} of {len(report.records)} stored"
@@ -347,7 +349,9 @@ def _degradation_looked_for(report: LoopReport) -> Answer:
     if selection is not None and selection.degradation_detected and selection.final_quality is not None:
         noise = f", {report.excuse}" if report.excuse else ""
         lost = point_text(selection.quality_score - selection.final_quality)
-        facts.append(f"the final iteration is {lost} below the best choice{noise}")
+        facts.append(
+            f"the final iteration is {lost} {'below' if report.measured is None else 'worse than'} the best choice{noise}"
+        )
     return True, f"looked at {plural(compared, 'change')} of score; {'; '.join(facts) or 'none found'}"
 
 

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from jumar.core.given import Given
 from jumar.core.lazy import need_extra
 from jumar.core.redaction import current
 from jumar.loop.report.diff import DiffLimits, Side, SnapshotDiff, compare, side_of
@@ -127,6 +128,8 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column("lines_added", "int", lambda row: row.lines("+")),
     Column("lines_removed", "int", lambda row: row.lines("-")),
     Column("model", "text", lambda row: row.record.usage.model),
+    Column("metric", "text", lambda row: row.record.measured and row.record.measured.metric),
+    Column("kept_by_agent", "bool", lambda row: row.record.measured and row.record.measured.kept),
     Column("completed", "bool", lambda row: row.record.analysis.completed or row.record.usage.completed),
     Column("reason", "text", lambda row: row.record.status_reason or None),
     Column("tampering", "text", lambda row: "\n".join(row.record.tampering) or None),
@@ -169,7 +172,7 @@ def export_rows(store: LoopStore, report: LoopReport) -> Rows:
             rank=ranks.get(number),
             attempts=made,
             spent=spend(made, report.budget) if made else None,
-            changes=compare(report.loop_id, *sides, limits=_LIMITS) if sides and told else None,
+            changes=compare(report.loop_id, *sides, limits=_LIMITS) if sides and told and record.measured is None else None,
         )
         rows.append({column.name: _plain(column.cell(row)) for column in columns})
     return rows
@@ -236,6 +239,8 @@ def _plain(value: Cell) -> Cell:
     """Return text that any file takes, with secrets redacted; a whole number that no column holds is not known."""
     if isinstance(value, str):
         return current().redact(value).encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, Given):
+        return value.value
     return None if isinstance(value, int) and abs(value) > _LARGEST else value
 
 

@@ -337,6 +337,8 @@ def output_holds(report: LoopReport) -> Holds:
 def artifacts_sentence(report: LoopReport) -> str | None:
     """Return the counts against the start and where the whole lies; None where there is no start to compare with."""
     found, selected = changes_from_start(report), report.chosen_record
+    if report.measured is not None:
+        return "Imported without its files: there is nothing to apply."
     if found is None or selected is None:
         return None
     kept = f"{report.storage_path.rstrip('/')}/iterations/{iteration_name(selected.iteration_number)}/artifacts"

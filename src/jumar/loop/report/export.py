@@ -12,6 +12,7 @@ from typing import Any, Final
 from xml.etree import ElementTree as ET
 
 from jumar.core.codec import FORMAT
+from jumar.core.given import as_given
 from jumar.core.rendering.figures import relaxed_text
 from jumar.core.text import escape, escape_block, percent
 from jumar.loop.report.advice import causes, checklist, recommendations
@@ -45,7 +46,7 @@ _TAIL = 4000
 
 def render_json(report: LoopReport) -> str:
     """Return :func:`report_document` as strict JSON (ASCII, no NaN) that ends with a line feed."""
-    return json.dumps(report_document(report), allow_nan=False, indent=2) + "\n"
+    return json.dumps(as_given(report_document(report)), allow_nan=False, indent=2) + "\n"
 
 
 def report_document(report: LoopReport) -> dict[str, Any]:
@@ -88,6 +89,7 @@ def report_document(report: LoopReport) -> dict[str, Any]:
         "records": [record.to_json() for record in report.records],
         "decisions": [decision.to_json() for decision in report.decisions],
         "config": dict(report.config),
+        **({} if report.measured is None else {"metric": report.measured.metric, "direction": report.measured.direction}),
     }
 
 
@@ -112,7 +114,7 @@ def export_csv(records: Iterable[IterationRecord]) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
     for record in records:
-        writer.writerow([safe_cell(getattr(record, _FIELDS.get(column, column))) for column in COLUMNS])
+        writer.writerow([safe_cell(as_given(getattr(record, _FIELDS.get(column, column)))) for column in COLUMNS])
     return out.getvalue()
 
 

@@ -31,7 +31,7 @@ from jumar.model.ordering import valid_score
 from jumar.model.selection import StopDecision
 from jumar.processes.control import stop_file
 
-StateName = Literal["new", "running", "finished", "interrupted", "dead", "tracked", "foreign", "damaged"]
+StateName = Literal["new", "running", "finished", "interrupted", "dead", "tracked", "imported", "foreign", "damaged"]
 
 _ROWS: Final = 9  # records that a frame may show, and the one before the first
 _LOG_LINES: Final = 8
@@ -55,6 +55,7 @@ class LoopObserver:
         self._tail = EventTail(self.reader.paths.events)
         self._records: dict[int, IterationRecord] = {}
         self._budget: Budget = Budget()
+        self._of_records: tuple[int, Spend] | None = None
         self._tally = RunningTotals(self.reader, self._budget)
 
     @property
@@ -98,7 +99,7 @@ class LoopObserver:
             weights=config.get("quality_weights") or {},
             threshold=run.get("selection", {}).get("threshold"),
             running=running,
-            spend=self._tally.spend(),
+            spend=self._tally.spend() if attempts or is_run(config) else self._recorded(len(views)),
             budget=budget,
             passes=self._passes(run),
             reserved_cost_usd=_total(start.reserve_cost_usd for start in flying),
@@ -126,7 +127,9 @@ class LoopObserver:
             who = f"process {attempts[-1].start.pid or (holder and holder.pid) or ''}".strip()
             way = f"{self._resume()} resumes it"
             return state, f"{who} ended in the middle of iteration {attempts[-1].start.iteration}; {way}", None
-        details = {"tracked": "recorded by a program", "interrupted": f"{self._resume()} resumes it"}
+        origin: Mapping[str, Any] = self.reader.config.get("origin") or {}
+        details = {"tracked": "recorded by a program", "imported": f"from {escape(str(origin.get('path')))}"}
+        details["interrupted"] = f"{self._resume()} resumes it"
         return state, details.get(state, ""), None
 
     def _chosen(self, config: Mapping[str, Any], best: IterationView | None) -> Chosen | None:
@@ -155,6 +158,12 @@ class LoopObserver:
                 self._records.clear()
             self._records[number] = self.reader.record(number)
         return self._records[number]
+
+    def _recorded(self, count: int) -> Spend:
+        """Return what the records say was used, where a program writes them and there are no attempts."""
+        if self._of_records is None or self._of_records[0] != count:
+            self._of_records = (count, spend_of_records(self.reader.records()))
+        return self._of_records[1]
 
     def _limits(self) -> Budget:
         """Return the limits of the run, as it told them; of one that told none, those of the configuration."""
@@ -213,7 +222,7 @@ def _state_of(reader: LoopReader, holder: Holder | None) -> tuple[StateName, Sto
     if holder is not None and holder.held:
         return ("running" if holder.alive else "dead"), None
     if not is_run(reader.config):
-        return "tracked", None
+        return ("imported" if "origin" in reader.config else "tracked"), None
     stop, attempts = reader.recorded_stop(), reader.attempts()
     if stop is not None:
         return "finished", stop
@@ -229,7 +238,8 @@ class LoopState:
     ``stop`` says why a finished loop ended; ``holder`` who is writing a running one .
 
     ``tracked`` are loops that a program of the person's own records with ``BestOutputTracker``: when they end is for that program
-    to know. ``foreign`` are directories of the original tool; the first command that names one imports it.
+    to know. ``imported`` are those that `jumar import` made. ``foreign`` are directories of the original tool; the first command
+    that names one imports it.
     """
 
     name: StateName

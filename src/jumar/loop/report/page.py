@@ -10,6 +10,7 @@ from dataclasses import asdict, fields
 from typing import Any, Final
 
 from jumar.core import __version__
+from jumar.core.given import sides
 from jumar.core.rendering.figures import (
     UNKNOWN,
     count,
@@ -23,7 +24,7 @@ from jumar.core.rendering.figures import (
 )
 from jumar.core.rendering.html import DOCUMENT, Layout, block, render_page, render_text
 from jumar.core.rendering.plot import NARROW, WIDE
-from jumar.core.text import cut, escape, percent, plural, short_dollars, signed_points
+from jumar.core.text import escape, percent, plural, short_dollars, signed_points
 from jumar.loop.report.advice import causes, checklist, recommendations
 from jumar.loop.report.changes import IterationChanges
 from jumar.loop.report.diff import artifact_lines, artifacts_sentence
@@ -94,7 +95,7 @@ def render_html(report: LoopReport, layout: Layout = DOCUMENT, changes: Sequence
         "decisions": [_decision(entry) | {"at": moment(entry.decision.at), "kind": kind_words(entry)} for entry in report.trail],
         "number": report.chosen,
         "lead": _lead(report),
-        "objective": cut(str(setting(report.config, "loop", "objective") or "").strip(), 600),
+        "objective": report.objective,
         "stopped": "" if report.stop is None else report.stop.detail.rstrip("."),
         "facts": _facts(report),
         "wide": wide,
@@ -162,9 +163,10 @@ def _decision(entry: TrailEntry) -> dict[str, str]:
 
 
 def _summary(report: LoopReport) -> list[tuple[str, str]]:
-    chosen, final = report.chosen_record, report.final
+    chosen, final, measured = report.chosen_record, report.final, report.measured
     lines = [
         ("Selected Iteration", UNKNOWN if report.chosen is None else iteration_label(report.chosen)),
+        *([] if measured is None else [("Metric", f"{measured.metric}, {measured.better}")]),
         ("Selected Quality", UNKNOWN if chosen is None else score_text(report, chosen.iteration_number)),
         ("Final Iteration", UNKNOWN if final is None else iteration_label(final.iteration_number)),
         ("Final Quality", percent(report.final_quality) + ("" if final is None else _mean(report, final, chosen))),
@@ -323,7 +325,7 @@ def _final_note(report: LoopReport, chosen: IterationRecord, final: IterationRec
     if lost == 0:
         return f"iteration {final.iteration_number}, as good"
     noise = ", within the noise" if report.is_noise(final.iteration_number) else ""
-    return f"iteration {final.iteration_number}, {point_text(lost)} {'below' if lost < 0 else 'above'}{noise}"
+    return f"iteration {final.iteration_number}, {point_text(lost)} {sides(lost, 'below', 'above')[lost > 0]}{noise}"
 
 
 def _which(number: int) -> str:

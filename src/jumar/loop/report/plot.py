@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from jumar.core.given import Given
 from jumar.core.rendering.figures import UNKNOWN, dollars, duration, iteration_label, share
 from jumar.core.rendering.plot import (
     WIDE,
@@ -15,6 +16,7 @@ from jumar.core.rendering.plot import (
     Mark,
     Panel,
     Plot,
+    Range,
     Scale,
     Tick,
     bridges_of,
@@ -65,12 +67,15 @@ def trajectory_plot(report: LoopReport, frame: Frame = WIDE) -> Plot | None:
         return None
     scores = [score for view in report.views if (score := valid_score(view)) is not None]
     threshold = report.criteria.threshold
-    held = scores if threshold is None else [*scores, threshold]
-    axis = range_of(held, steps=5, least=10, floor=0, ceiling=100) if held else range_of([], steps=5, least=100, floor=0)
+    axis = _axis(report, scores if threshold is None else [*scores, threshold])
     numbers = [record.iteration_number for record in report.records]
     bottom = _WIDE_BOTTOM if frame.width >= WIDE.width else _NARROW_BOTTOM
     x = linear(numbers[0], numbers[-1], frame.left + 12, frame.x_end - 12)
-    y = linear(axis.low, axis.high, bottom, _TOP)
+    level = linear(axis.low, axis.high, bottom, _TOP)
+
+    def y(score: float) -> float:
+        return level(score.value if isinstance(score, Given) else score)
+
     lines = lines_of((x(view.number), None if (score := valid_score(view)) is None else y(score)) for view in report.views)
     steps = [(x(number), y(report.record(number).quality_score or 0)) for number in report.leaders]
     stair = stair_of(steps, x(numbers[-1]))
@@ -78,13 +83,21 @@ def trajectory_plot(report: LoopReport, frame: Frame = WIDE) -> Plot | None:
     panel = Panel(
         top=_TOP,
         bottom=bottom,
-        y_ticks=axis.ticks(y),
+        y_ticks=axis.ticks(level),
         lines=(*((Line(kind="stair", path=stair),) if stair else ()), *lines),
         marks=marks,
         levels=() if threshold is None else (Tick(at=y(threshold), label=f"threshold {percent(threshold)}"),),
         labels=_labels(marks, report, frame),
     )
     return Plot(frame=frame, panels=(panel, *_took(report, x, bottom)), x_ticks=iteration_ticks(numbers, frame, x))
+
+
+def _axis(report: LoopReport, held: Sequence[float]) -> Range:
+    """Return the range of the scores: of 0–100, or of the values on a scale of their own."""
+    values = [score.value for score in held if isinstance(score, Given)]
+    if report.measured is not None and values:
+        return range_of(values, steps=5, least=max(map(abs, values)) * 1e-6 or 1e-6)
+    return range_of(held, steps=5, least=10, floor=0, ceiling=100) if held else range_of([], steps=5, least=100, floor=0)
 
 
 def _took(report: LoopReport, x: Scale, above: float) -> Iterator[Panel]:

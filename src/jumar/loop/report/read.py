@@ -13,6 +13,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from jumar.core.text import cut
 from jumar.errors import NotFoundError, NothingEvaluatedError, ScoreError
 from jumar.loop.ranking.choose import ordered
 from jumar.loop.ranking.confirmed import Certainty, Finalist, certainty, seen
@@ -38,6 +39,7 @@ from jumar.model.budget.ledger import spend as spend_of_attempts
 from jumar.model.budget.pricing import Budget
 from jumar.model.decisions import Rechecked, end_after, last_end, recheck_seconds, rechecks
 from jumar.model.ordering import valid_score
+from jumar.model.records import Measured
 
 if TYPE_CHECKING:
     from jumar.loop.store.loop_store import LoopStore
@@ -91,6 +93,19 @@ class LoopReport:
         if self.override is not None and self.override.best_iteration is not None:
             return self.override.best_iteration
         return None if self.selection is None else self.selection.stands
+
+    @property
+    def measured(self) -> Measured | None:
+        """The metric of a loop that was imported on a scale of its own; None for every other."""
+        return self.records[0].measured if self.records else None
+
+    @property
+    def objective(self) -> str:
+        """What the loop is for, at most 600 characters: its objective, or what was imported."""
+        if self.measured is not None:
+            where = _section(self.config, "origin").get("path", "")
+            return f"Imported from {where}: {self.measured.metric}, {self.measured.better}"
+        return cut(str(setting(self.config, "loop", "objective") or "").strip(), 600)
 
     @cached_property
     def views(self) -> tuple[IterationView, ...]:
@@ -213,6 +228,8 @@ class LoopReport:
             return "within the noise"
         if selected.batch is not None and selected.batch == final.batch:
             return "made at the same time"
+        if self.measured is not None:  # how much matters on a scale of its own nobody said
+            return ""
         return "too little to matter" if selection.quality_score - selection.final_quality < NOTICEABLE else ""
 
     @property

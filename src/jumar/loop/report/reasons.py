@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import cast
 
+from jumar.core.given import sides, superlative
 from jumar.core.rendering.figures import UNKNOWN, iteration_label, listing, missed_percent, point_text, relaxed_text
 from jumar.core.text import percent, plural, points
 from jumar.loop.ranking.confirmed import Certainty
@@ -50,7 +51,7 @@ def why_selected(report: LoopReport, selection: SelectionResult) -> str:
         and report.record(selection.selected_iteration).verification_status == "passed"
     )
     some = only and any(view.verification != "passed" for view in report.views)
-    return f"Highest score{' of those that pass all checks' if some else ''}"
+    return f"{superlative(selection.quality_score, 'score')}{' of those that pass all checks' if some else ''}"
 
 
 def _why_the_start(report: LoopReport, selection: SelectionResult) -> str:
@@ -89,7 +90,7 @@ def runner_up(report: LoopReport, selection: SelectionResult, name: str) -> str:
     if points(margin) == "0":
         how = "as good" if margin == 0 or tied else "less than 0.1 points away"
     else:
-        how = f"{point_text(margin)} {'lower' if margin > 0 else 'higher'}"
+        how = f"{point_text(margin)} {sides(margin, 'lower', 'higher')[margin < 0]}"
         how += _unqualified(report, number) if margin < 0 or tied else ""
     return f"{name} is next, {how}"
 
@@ -220,7 +221,7 @@ def _score_sentence(report: LoopReport, selection: SelectionResult, chosen: Iter
     elif above:
         what = "Highest verified quality score" if verified else "Highest quality score of those that qualify"
     else:
-        what = "Highest quality score"
+        what = superlative(selection.quality_score, "quality score")
     if final is None or final.iteration_number == chosen.iteration_number:
         sentence = f"{what} ({score}), and the final iteration"
     elif selection.final_quality is None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, cast
 
+from jumar.core.given import Given
 from jumar.core.rendering.figures import UNKNOWN, dollars, duration
 from jumar.core.text import cut, escape
 from jumar.loop.ranking.repairs import Repairs, repairs
@@ -130,7 +131,7 @@ def trajectory_row(
     invalid = record.quality_score is None or record.status != "ok"
     return TrajectoryRow(
         number=number,
-        score=UNKNOWN if record.quality_score is None else f"{record.quality_score:.1f}",
+        score=UNKNOWN if record.quality_score is None else _score(record.quality_score),
         delta="" if delta is None else _signed(delta),
         checks=checks_cell(record),
         cost=dollars(record.token_cost_usd, places=2),
@@ -149,7 +150,13 @@ def trajectory_row(
     )
 
 
+def _score(value: float) -> str:
+    return value.text() if isinstance(value, Given) else f"{value:.1f}"
+
+
 def _signed(value: float) -> str:
+    if isinstance(value, Given):
+        return value.text(sign=True).replace("-", _MINUS)
     shown = f"{value:+.1f}".replace("-", _MINUS)
     return "0.0" if shown in {"+0.0", f"{_MINUS}0.0"} else shown
 

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from jumar.core import files, leftovers
 from jumar.core.codec import encode
+from jumar.core.given import as_given
 from jumar.core.redaction import current
 from jumar.errors import LockedError
 from jumar.loop.ranking.choose import running_best
@@ -196,7 +197,7 @@ def tracking_chunks(
 
 
 def _dump(data: dict[str, Any]) -> bytes:
-    return json.dumps(data, allow_nan=False, indent=2).encode("ascii")
+    return json.dumps(as_given(data), allow_nan=False, indent=2).encode("ascii")
 
 
 def tracking_entry(record: IterationRecord, storage_path: str) -> dict[str, Any]:

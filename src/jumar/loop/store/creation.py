@@ -10,8 +10,9 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, cast
@@ -66,13 +67,14 @@ def _become(paths: LoopPaths, data: bytes) -> None:
     files.write_once(paths.loop_json, data)
 
 
-def _build(paths: LoopPaths, data: bytes) -> None:
+def _build(paths: LoopPaths, data: bytes, fill: Callable[[LoopPaths], object] = id) -> None:
     temporary = LoopPaths(paths.directory.with_name(leftovers.temporary_name()))
     try:
         with whole_or_gone(temporary.directory):
             temporary.directory.mkdir()
             for directory in temporary.subdirectories:
                 directory.mkdir()
+            fill(temporary)
             files.write_once(temporary.loop_json, data)
             files.fsync_directory(temporary.directory)
             files.rename_new(temporary.directory, paths.directory)
@@ -135,6 +137,32 @@ def is_foreign(directory: Path) -> bool:
     return (directory / FOREIGN_ITERATIONS).is_dir() or not any(paths.iterations.glob(f"*/{METRICS}"))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Past:
+    """What a loop already was: ``records`` by number, ``directories`` the names that their snapshots may have."""
+
+    loop_id: str
+    config: Mapping[str, object]
+    last_updated: str
+    records: tuple[IterationRecord, ...]
+    directories: Mapping[int, tuple[str, ...]] = field(default_factory=dict[int, tuple[str, ...]])
+
+
+def create_from(directory: Path, past: Past, *, workdir: Path | None, created_at: str) -> None:
+    """Make a new directory a loop that has iterations already, whole or not at all; their snapshots are not there.
+
+    Errors: as of :func:`create_loop`.
+    """
+    check_loop_id(past.loop_id)
+    paths = LoopPaths(Path(os.path.abspath(directory)))
+    nonce = secrets.token_hex(8)
+    data = loop_json(paths.directory, past.loop_id, past.config, workdir=workdir, created_at=created_at, nonce=nonce)
+    with files.as_write_error("create", paths.directory):
+        prepare_root(paths.root, paths.directory.parent)
+        _refuse_loop(paths)
+        _build(paths, data, partial(_build_iterations, past=past, nonce=nonce, source=None))
+
+
 def import_foreign(paths: LoopPaths) -> None:
     """Turn the foreign directory into a loop. Scores stay as they were written, integers included.
 
@@ -148,7 +176,12 @@ def import_foreign(paths: LoopPaths) -> None:
         with files.as_write_error("import", paths.directory):
             leftovers.remove_tree(paths.directory / _BUILD)
             nonce = secrets.token_hex(8)
-            _build_import(paths, found, nonce)
+            new = LoopPaths(paths.directory / _BUILD)
+            new.directory.mkdir()
+            new.iterations.mkdir()
+            new.decisions.mkdir()
+            kept = paths.directory / FOREIGN_ITERATIONS
+            _build_iterations(new, found, nonce, source=kept if kept.is_dir() else paths.iterations)
             _put_in_place(paths)
             with contextlib.suppress(FileExistsError):
                 files.write_once(paths.directory / FOREIGN_TRACKING, files.read_bytes(paths.tracking_view))
@@ -157,18 +190,7 @@ def import_foreign(paths: LoopPaths) -> None:
             files.write_once(paths.loop_json, data)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Foreign:
-    """A tracking file: ``records`` by number, ``directories`` the names that their snapshots may have."""
-
-    loop_id: str
-    config: Mapping[str, object]
-    last_updated: str
-    records: tuple[IterationRecord, ...]
-    directories: Mapping[int, tuple[str, ...]]
-
-
-def _read(path: Path) -> _Foreign:
+def _read(path: Path) -> Past:
     try:
         fields = decode(files.read_bytes(path), os.fspath(path), versioned=False)
         listed = list(fields.sections("iterations"))
@@ -176,7 +198,7 @@ def _read(path: Path) -> _Foreign:
         records = [_record(item) for item in ([baseline] if baseline else []) + listed]
         _check_numbers(path, [record.iteration_number for record in records])
         section = fields.section_or_none("config")
-        return _Foreign(
+        return Past(
             loop_id=fields.text("loop_id"),
             config=MappingProxyType(dict(section.data) if section else {}),
             last_updated=fields.text_or_none("last_updated") or "",
@@ -235,24 +257,18 @@ def _directories(record: IterationRecord) -> tuple[str, ...]:
     return (usual,) if named in {"", ".", "..", usual} else (named, usual)
 
 
-def _build_import(paths: LoopPaths, found: _Foreign, nonce: str) -> None:
-    """Build the loop's ``iterations/`` and ``decisions/`` aside, durable."""
-    kept = paths.directory / FOREIGN_ITERATIONS
-    source = kept if kept.is_dir() else paths.iterations
-    new = LoopPaths(paths.directory / _BUILD)
-    new.directory.mkdir()
-    new.iterations.mkdir()
-    new.decisions.mkdir()
+def _build_iterations(new: LoopPaths, past: Past, nonce: str, source: Path | None) -> None:
+    """Fill ``iterations/`` and ``decisions/`` of a loop that is built aside, durable; ``source`` holds the snapshots, if any."""
     base: Base | None = None
     gone: list[int] = []
-    for record in found.records:
+    for record in past.records:
         number = record.iteration_number
-        snapshot = _snapshot_of(source, found.directories[number])
+        snapshot = None if source is None else _snapshot_of(source, past.directories[number])
         if snapshot is None:
             gone.append(number)
         base = _build_iteration(new.iteration(number), record, snapshot, base, nonce)
     if gone:
-        decision = _cleaned(gone, found)
+        decision = _cleaned(gone, past)
         path = new.decisions / "0001-cleanup.json"
         files.write_once(path, decision_bytes(decision, place_of(nonce, path)))
     files.sync_tree(new.directory)
@@ -291,7 +307,7 @@ def _build_iteration(
     return Base(number, Manifest(manifest.entries, manifest.base, manifest.depth), directory / ARTIFACTS)
 
 
-def _cleaned(gone: list[int], found: _Foreign) -> Decision:
+def _cleaned(gone: list[int], found: Past) -> Decision:
     return Decision(
         number=1,
         kind="cleanup",
@@ -299,7 +315,7 @@ def _cleaned(gone: list[int], found: _Foreign) -> Decision:
         final_iteration=found.records[-1].iteration_number,
         delta=None,
         decision=None,
-        reason="their snapshots were not there when the directory was imported",
+        reason="their snapshots were not there when they were imported",
         by="import",
         at=found.last_updated,
         data={CLEANED: gone},

@@ -1,0 +1,123 @@
+"""``jumar import``: a loop that somebody's script already ran becomes a loop here, and what would have been kept is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from jumar.cli.common import command_for, print_json, print_line, print_text, standard_options
+from jumar.core.text import escape, plural, points
+
+if TYPE_CHECKING:
+    from jumar.app.imports.load import Imported
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _direction_option(function: F) -> F:
+    option = click.option("--direction", type=click.Choice(["min", "max"]), help="Whether lower or higher is better.")
+    return option(function)
+
+
+def _file_argument(function: F) -> F:
+    return click.argument("path", type=click.Path(path_type=Path), metavar="FILE")(function)
+
+
+@click.command(
+    "autoresearch",
+    epilog="""\b
+Examples:
+  jumar import autoresearch results.tsv
+  jumar import autoresearch log.tsv --metric val_bpb --direction min
+  jumar import autoresearch autoresearch.jsonl --json""",
+)
+@_file_argument
+@click.option("--metric", metavar="NAME", help="The column that decides.  [default: found]")
+@_direction_option
+@standard_options
+def autoresearch_command(path: Path, metric: str | None, direction: str | None, root: Path, *, as_json: bool, quiet: bool) -> int:
+    """Import the log of an autoresearch loop: results.tsv, or JSON lines.
+
+    Metric, direction and status are found where the file or what was kept tells them; what was taken for what is said.
+    """
+    return _import("autoresearch", path, metric, direction, root, as_json=as_json, quiet=quiet)
+
+
+@click.command(
+    "table",
+    epilog="""\b
+Examples:
+  jumar import table runs.csv --metric accuracy --direction max
+  jumar import table trials.tsv --metric loss --direction min --quiet""",
+)
+@_file_argument
+@click.option("--metric", metavar="NAME", required=True, help="The column that decides.")
+@_direction_option
+@standard_options
+def table_command(path: Path, metric: str, direction: str | None, root: Path, *, as_json: bool, quiet: bool) -> int:
+    """Import any table with a row an experiment: tabs, commas, spaces or JSON.
+
+    A column that is called status, or says in most rows what was kept, is taken as one.
+    """
+    return _import("table", path, metric, direction, root, as_json=as_json, quiet=quiet)
+
+
+def _import(kind: str, path: Path, metric: str | None, direction: Any, root: Path, *, as_json: bool, quiet: bool) -> int:
+    from jumar.app.imports.history import history_of
+    from jumar.app.imports.load import load_history
+    from jumar.app.imports.tables import read_table
+
+    found = load_history(history_of(read_table(path), metric=metric, direction=direction), path, kind, root)
+    if as_json:
+        print_json(found.to_json())
+    elif quiet:
+        print_text(escape(found.store.loop_id))
+    else:
+        _show(found)
+    return 0
+
+
+def _show(found: Imported) -> None:
+    history, report = found.history, found.report
+    better = "higher is better" if history.direction == "max" else "lower is better"
+    print_line("imported", f"{plural(len(report.records), 'iteration')} as {escape(found.store.loop_id)}{_before(found)}")
+    print_line("found", "; ".join(history.found))
+    best, last = report.chosen, report.final
+    if best is not None and last is not None:
+        metric = escape(history.metric)
+        print_line("best", f"{points(report.score_of(best) or 0)} {metric} ({better}), iteration {best}")
+        if last.iteration_number != best:
+            print_line("last", f"{_score(found, last.iteration_number)}, iteration {last.iteration_number}")
+    if found.last_kept is not None and report.score_of(found.last_kept) != report.chosen_quality:
+        print_line("kept", f"{_score(found, found.last_kept)}, iteration {found.last_kept}: what the loop itself ended with")
+    left = [
+        f"{plural(count, noun)} {what}"
+        for count, noun, what in (
+            (found.crashes, "row", "crashed"),
+            (found.unranked, "row", "without a value or with an unknown status"),
+            (len(history.skipped), "line", "skipped"),
+        )
+        if count
+    ]
+    if left:
+        print_line("no rank", ", ".join(left) + _first_skipped(found))
+    print_line("next", f"{command_for('report', found.store.paths.directory)} · jumar dashboard")
+
+
+def _before(found: Imported) -> str:
+    return ", which it was already" if found.again else ""
+
+
+def _score(found: Imported, number: int) -> str:
+    score = found.report.score_of(number)
+    return "no score" if score is None else points(score)
+
+
+def _first_skipped(found: Imported) -> str:
+    if not found.history.skipped:
+        return ""
+    line, why = found.history.skipped[0]
+    return f" (the first: line {line}, {escape(why)})"
