@@ -145,12 +145,11 @@ def compared(gains: Sequence[float]) -> tuple[float, float, float]:
 class Recorded:
     """A recorded loop. Gains are shares of what it had gained itself, from its first score to its best.
 
-    ``apart`` is the share of experiments for which the two rules would start from different ones; ``last`` and ``previous`` say
-    how far the last experiment, and the best of the replay from the previous one, are behind the best.
+    ``apart`` is the share of experiments for which the two rules would start from different ones; ``previous`` says how far the
+    best of the replay from the previous one is behind the best.
     """
 
     apart: float
-    last: float
     previous: float
 
 
@@ -172,7 +171,7 @@ def recorded(directory: Path) -> list[Recorded]:
         views = tuple(IterationView(number=number, score=round(score, 4)) for number, score in enumerate(scaled))
         starts = [choose_parent(Evidence(views=views[:end]), CRITERIA, "best") for end in range(1, len(views))]
         apart = fmean(start != previous for previous, start in enumerate(starts))
-        found.append(Recorded(apart, (bests[-1] - scores[-1]) / gained, (bests[-1] - max(chain)) / gained))
+        found.append(Recorded(apart, (bests[-1] - max(chain)) / gained))
     return found
 
 
@@ -180,12 +179,9 @@ def told(loops: Sequence[Recorded]) -> list[str]:
     """Return what the recorded loops say, one sentence a line."""
     worse, equal, better = (f"{100 * share:.0f} %" for share in compared([one.previous for one in loops]))
     apart = 100 * fmean(one.apart for one in loops)
-    last = [one.last for one in loops if one.last > 0]
     missing = 100 * median(one.previous for one in loops if one.previous > 1e-9)
-    share = 100 * median(last)
     return [
         f"{len(loops)} recorded loops gained something; in {apart:.0f} % of an average one's experiments the rules start apart.",
-        f"The last experiment is worse than the best in {len(last)}, by {share:.0f} % of what was gained (median).",
         f"Replayed from the previous one, the best is worse in {worse}, equal in {equal}, better in {better}.",
         f"Where it is worse, {missing:.0f} % of the gain is missing (median).",
     ]

@@ -32,3 +32,13 @@ def test_recorded_loops_and_the_page_that_speaks_of_them(recorded_data: Path) ->
     page = " ".join((ROOT / "docs" / "concepts" / "best-not-last.md").read_text("utf-8").split())
     for sentence in bench["told"](bench["recorded"](recorded_data / "loops")):
         assert sentence in page
+
+
+def test_what_recorded_loops_show_and_the_page_that_says_so(recorded_data: Path) -> None:
+    bench = runpy.run_path(str(ROOT / "bench" / "loop_evidence.py"))
+    loops = bench["loops_of"](recorded_data / "loops")
+    page = (ROOT / "docs" / "concepts" / "best-not-last.md").read_text("utf-8")
+    assert "\n".join(bench["table"](loops)) in page
+    assert "\n".join(bench["noisy"](loops)) in page
+    assert all(sentence in page for sentence in bench["told"](loops))
+    print(f"{len(loops)} recorded loops, {sum(len(loop.scores) for loop in loops)} scored experiments")
