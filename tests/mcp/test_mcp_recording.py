@@ -184,6 +184,53 @@ def test_paths_stay_in_the_roots_that_the_client_gives(place: Path):
     running(work)
 
 
+def test_a_file_out_of_the_roots_and_one_that_never_ends_are_not_read(place: Path):
+    (place / "items.txt").write_text("As a user I want to log in.\n")
+    (place / "etc").symlink_to("/etc")
+    os.mkfifo(place / "pipe")
+
+    async def work() -> None:
+        async with over_stdio(place) as client:
+            for name in ("rubric", "patterns"):
+                for wrong in ("/etc/hostname", "etc/hostname", "../x"):
+                    assert "lies outside" in await client.refused("evaluate_items", path="items.txt", **{name: wrong})
+                assert "pipe is no file" in await client.refused("evaluate_items", path="items.txt", **{name: "pipe"})
+            assert "pipe is no file" in await client.refused("evaluate_items", path="pipe")
+            assert (await client.call("evaluate_items", path="items.txt", rubric="story"))["items"] == 1
+            assert len(await client.refused("best", loop="x" * 100_000)) < 2_100
+            assert "at most 2000" in await client.refused("select", iteration=0, reason="x" * 1_000_000)
+
+    running(work)
+
+
+def test_a_loop_of_another_root_is_looked_at_only(place: Path):
+    async def work() -> None:
+        async with over_stdio(place) as client:
+            loop = (await client.call("start_loop", **START))["loop"]
+        (place / "text.md").write_text("one\n")
+        async with over_stdio(place, roots=[place / "sub"]) as client:
+            before = state(place)
+            for tool in ("record_iteration", "apply", "undo"):
+                assert "lies outside" in await client.refused(tool, loop=loop)
+            assert (await client.call("best", loop=loop))["iteration"] == 0
+            assert state(place) == before
+
+    running(work)
+
+
+def test_stop_asks_one_loop_and_no_other(place: Path):
+    async def work() -> None:
+        async with over_stdio(place) as client:
+            first = (await client.call("start_loop", **START))["loop"]
+            second = (await client.call("start_loop", **START))["loop"]
+            assert (await client.call("stop", loop=first))["asked"] is True
+            (place / "text.md").write_text("one\n")
+            assert (await client.call("record_iteration", loop=second))["score"] == 50.0
+            assert "STOP" in await client.refused("record_iteration", loop=first)
+
+    running(work)
+
+
 def test_a_call_that_is_cancelled_loses_nothing(place: Path):
     slow = [*CHECKS, "test ! -e slow || sleep 60"]
 

@@ -31,6 +31,7 @@ from jumar.model.budget.gate import budget_left
 
 _LONGEST_WORD: Final = 30_000
 Document = dict[str, Any]
+Within = tuple[Path, ...] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,15 +111,17 @@ class Loops:
         with self.places.reading(outcome["loop_id"]) as store:
             return _recorded(store, outcome, 0)
 
-    def record(self, loop: str | None, note: str, session: str | None, run: Callable[[Run], Document]) -> Document:
+    def record(
+        self, loop: str | None, note: str, session: str | None, run: Callable[[Run], Document], within: Within = None
+    ) -> Document:
         """Snapshot the working directory, check and score it; where nothing changed since the last iteration, say so instead."""
         _refuse_inside_of_a_step()
         name = self.places.find(loop, session).name
         with self._recording.setdefault(name, threading.Lock()):  # a call that is sent twice finds that nothing changed
-            return self._record(name, note, run)
+            return self._record(name, note, run, within)
 
-    def _record(self, loop: str, note: str, run: Callable[[Run], Document]) -> Document:
-        with self.places.reading(loop) as store:
+    def _record(self, loop: str, note: str, run: Callable[[Run], Document], within: Within) -> Document:
+        with self.places.reading(loop, within=within) as store:
             if not _is_recorded(store):
                 raise UsageError(f"jumar's own agent works in loop '{store.loop_id}': status says where it is")
             workdir, root, before = workdir_for(store), store.paths.root, store.iteration_numbers()
@@ -192,9 +195,9 @@ class Loops:
             told = "it waits until a person confirms it: jumar select" if held else "apply puts it into the working directory"
             return {"loop": store.loop_id, "iteration": iteration, "held": held, "next": told}
 
-    def apply(self, loop: str | None, session: str | None) -> Document:
+    def apply(self, loop: str | None, session: str | None, within: Within = None) -> Document:
         """Put the selected iteration into the working directory."""
-        with self.places.reading(loop, session) as store:
+        with self.places.reading(loop, session, within=within) as store:
             done = apply_selected(store, by=_agent())
             changes = [] if done.plan is None else [f"{change.verb} {change.path}" for change in done.plan.moves.changes]
             return {
@@ -205,16 +208,16 @@ class Loops:
                 "next": "undo takes it back" if changes else "it was there already",
             }
 
-    def undo(self, loop: str | None, session: str | None) -> Document:
+    def undo(self, loop: str | None, session: str | None, within: Within = None) -> Document:
         """Take back the last apply."""
-        with self.places.reading(loop, session) as store:
+        with self.places.reading(loop, session, within=within) as store:
             decision = undo_apply(store, by=_agent())
             return {"loop": store.loop_id, "undone": decision.best_iteration}
 
     def stop(self, loop: str | None, session: str | None) -> Document:
         """Ask a loop to end after its step."""
         with self.places.reading(loop, session) as store:
-            new = ask_to_stop(store.paths.stop_files()[0])
+            new = ask_to_stop(store.paths.stop_files()[-1])  # its own, not the one that stops all of the root
             return {
                 "loop": store.loop_id,
                 "asked": new,

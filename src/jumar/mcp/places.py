@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from jumar.app.config.tables import take_up_redaction
+from jumar.app.decide import workdir_for
 from jumar.core.text import escape, nearest
 from jumar.errors import NotFoundError, UsageError
 from jumar.loop.store.layout import list_loops, loops_directory
@@ -20,9 +21,12 @@ _LISTED = 10
 
 
 def directories_of(uris: Iterable[str]) -> tuple[Path, ...]:
-    """Return the directories that a client's roots name; what is no ``file://`` address is none."""
+    """Return the directories that a client's roots name; what is no ``file://`` address is none. Errors: :class:`UsageError`."""
     split = [urlsplit(uri) for uri in uris]
-    return tuple(Path(unquote(uri.path)).resolve() for uri in split if uri.scheme == "file" and uri.netloc in {"", "localhost"})
+    paths = [unquote(uri.path) for uri in split if uri.scheme == "file" and uri.netloc in {"", "localhost"}]
+    if any("\0" in path for path in paths):
+        raise UsageError("a root with a NUL is no directory: name others")
+    return tuple(Path(path).resolve() for path in paths)
 
 
 @dataclass
@@ -61,6 +65,13 @@ class Places:
             raise UsageError(f"{escape(path)} is no directory")
         return found
 
+    def file(self, path: str, allowed: tuple[Path, ...]) -> Path:
+        """Return a regular file :meth:`inside`: a pipe might never end. Errors: :class:`UsageError`."""
+        found = self.inside(path, allowed)
+        if not found.is_file():
+            raise UsageError(f"{escape(path)} is no file")
+        return found
+
     def started(self, loop: str, session: str | None) -> None:
         """Remember which loop a session started last."""
         if session is not None:
@@ -87,9 +98,16 @@ class Places:
         return loops_directory(self.root) / name
 
     @contextlib.contextmanager
-    def reading(self, loop: str | None, session: str | None = "") -> Generator[LoopStore]:
-        """Open a loop, with its own ``[redact]`` in force; one at a time, because that holds for the whole process."""
+    def reading(
+        self, loop: str | None, session: str | None = "", *, within: tuple[Path, ...] | None = None
+    ) -> Generator[LoopStore]:
+        """Open a loop, with its own ``[redact]`` in force; one at a time, because that holds for the whole process.
+
+        ``within`` are the roots that its working directory has to lie in, None for a call that leaves that alone.
+        """
         with self._reading:
             store = LoopStore.open(self.find(loop, session))
+            if within is not None:
+                self.inside(str(workdir_for(store)), within)
             take_up_redaction(store)
             yield store

@@ -21,7 +21,7 @@ from pydantic import Field
 from jumar.core import __version__
 from jumar.core.given import as_given
 from jumar.core.redaction import current
-from jumar.core.text import escape
+from jumar.core.text import cut, escape
 from jumar.errors import JumarError
 from jumar.loop.report.page import render_markdown
 from jumar.loop.report.read import load_report
@@ -65,6 +65,10 @@ async def _roots(context: Context) -> ListRoots | ListRootsResult:
 Roots = Annotated[ListRootsResult, Resolve(_roots)]
 
 
+def _allowed(roots: ListRootsResult) -> tuple[Path, ...]:
+    return directories_of(str(each.uri) for each in roots.roots)
+
+
 def create_server(top: Path, root: Path) -> MCPServer:
     """Return the server for the directory ``top``, whose loops lie in ``root``."""
     places = Places(top.resolve(), root.absolute())
@@ -102,12 +106,11 @@ class Tools:
 
         Where the directory has a jumar.toml, that says what is checked: give objective and directory alone.
         """
-        allowed = directories_of(str(each.uri) for each in roots.roots)
 
         def asked() -> Asked:
             return Asked(
                 objective=objective,
-                directory=self.loops.places.directory(directory, allowed),
+                directory=self.loops.places.directory(directory, _allowed(roots)),
                 checks=checks or (),
                 scorers=scorers or (),
                 max_iterations=max_iterations,
@@ -121,6 +124,7 @@ class Tools:
         self,
         *,
         context: Context,
+        roots: Roots,
         loop: Loop = None,
         note: Annotated[str, Field(description="What you changed, for the report. It is no score.")] = "",
         detail: Detail = False,
@@ -129,26 +133,28 @@ class Tools:
 
         The working directory is not changed. Calling it again without a change records nothing.
         """
-        return await _ran(context, lambda run: self.loops.record(loop, note, _session(context), run), detail=detail)
+        return await _ran(
+            context, lambda run: self.loops.record(loop, note, _session(context), run, _allowed(roots)), detail=detail
+        )
 
     async def select(
         self,
         *,
         context: Context,
         iteration: Annotated[int, Field(ge=0)],
-        reason: Annotated[str, Field(min_length=3, description="Why; it goes on record.")],
+        reason: Annotated[str, Field(min_length=3, max_length=2_000, description="Why; it goes on record.")],
         loop: Loop = None,
     ) -> Annotated[CallToolResult, Document]:
         """Choose another iteration than the rules do. The working directory is not touched until apply."""
         return await _answered(lambda: self.loops.select(loop, iteration, reason, _session(context)))
 
-    async def apply(self, context: Context, loop: Loop = None) -> Annotated[CallToolResult, Document]:
+    async def apply(self, context: Context, roots: Roots, loop: Loop = None) -> Annotated[CallToolResult, Document]:
         """Replace the working directory's files by those of the selected iteration; undo takes it back."""
-        return await _answered(lambda: self.loops.apply(loop, _session(context)))
+        return await _answered(lambda: self.loops.apply(loop, _session(context), _allowed(roots)))
 
-    async def undo(self, context: Context, loop: Loop = None) -> Annotated[CallToolResult, Document]:
+    async def undo(self, context: Context, roots: Roots, loop: Loop = None) -> Annotated[CallToolResult, Document]:
         """Take back the last apply."""
-        return await _answered(lambda: self.loops.undo(loop, _session(context)))
+        return await _answered(lambda: self.loops.undo(loop, _session(context), _allowed(roots)))
 
     async def stop(self, context: Context, loop: Loop = None) -> Annotated[CallToolResult, Document]:
         """Ask a loop that runs in the background to end after its step."""
@@ -184,11 +190,12 @@ class Tools:
         detail: Detail = False,
     ) -> Annotated[CallToolResult, Document]:
         """Score items from 1 to 5 with the cheap judge: no model is asked and nothing is paid."""
-        allowed = directories_of(str(each.uri) for each in roots.roots)
 
         def scored() -> Document:
-            known = None if patterns is None else self.loops.places.inside(patterns, allowed)
-            return items.evaluate_items(self.loops.places.inside(path, allowed), rubric, known, detail=detail)
+            allowed, places = _allowed(roots), self.loops.places
+            known = None if patterns is None else places.file(patterns, allowed)
+            rules = rubric if rubric is None or rubric in {"story", "text"} else str(places.file(rubric, allowed))
+            return items.evaluate_items(places.file(path, allowed), rules, known, detail=detail)
 
         return await _answered(scored, detail=detail)
 
@@ -273,9 +280,9 @@ async def _answered(work: Callable[[], Document], *, detail: bool = False) -> Ca
     try:
         document = fitted(await anyio.to_thread.run_sync(work), _LONG if detail else _SHORT)
     except JumarError as error:
-        raise ToolError(current().redact(str(error))) from None
+        raise ToolError(cut(current().redact(str(error)), _SHORT)) from None
     except OSError as error:
-        raise ToolError(escape(str(error))) from None
+        raise ToolError(cut(escape(str(error)), _SHORT)) from None
     return CallToolResult(content=[TextContent(type="text", text=_dumped(document))], structured_content=document)
 
 
