@@ -25,6 +25,7 @@ TABLES = {
     "[holdout]": config.HoldoutConfig,
     "[hooks]": tables.HooksConfig,
     "[telemetry]": tables.TelemetryConfig,
+    "[mlflow]": tables.MlflowConfig,
     "[notify]": tables.NotifyConfig,
     "[override]": config.OverrideConfig,
     "[memory]": tables.MemoryConfig,

@@ -373,16 +373,18 @@ def protect_rows(config: JumarConfig, base: Path, workdir: Path, path: Path) -> 
 
 
 def listener_rows(config: JumarConfig, base: Path) -> Iterator[Row]:
-    """Load what ``[hooks]``, ``[telemetry]`` and ``[notify]`` name, as a run does before it begins; nothing is sent."""
-    names = [*config.hooks.python, *(["OpenTelemetry"] if config.telemetry.otel else [])]
+    """Load what the tables of listeners and ``[notify]`` name, as a run does before it begins; nothing is sent."""
+    listening = {"OpenTelemetry": config.telemetry.otel, "MLflow": config.mlflow.enabled}
+    names = [*config.hooks.python, *(name for name, wanted in listening.items() if wanted)]
     if not names and not config.notify.urls:
         return
     try:
         load_listeners(config.hooks, config.telemetry, base)
+        config.mlflow.listeners(base, {})
         notifier = load_notifier(config.notify)
         names += [] if notifier is None else notifier.names
     except JumarError as error:
-        fix = "mend it, or take it out of [hooks], [telemetry] or [notify]: `jumar run` refuses to begin"
+        fix = "mend it, or take it out of [hooks], [telemetry], [mlflow] or [notify]: `jumar run` refuses to begin"
         yield Row(name="hooks", state="red", detail=str(error), fix=fix)
         return
     yield Row(name="hooks", state="green", detail=f"can be loaded: {escape(', '.join(names))}")

@@ -33,6 +33,7 @@ from jumar.app.config.tables import (
     Flag,
     HooksConfig,
     MemoryConfig,
+    MlflowConfig,
     NoiseConfig,
     NotifyConfig,
     Option,
@@ -387,6 +388,7 @@ class JumarConfig(Section):
     holdout: HoldoutConfig | None = None
     hooks: HooksConfig = Field(default_factory=HooksConfig)
     telemetry: TelemetryConfig = Field(default_factory=TelemetryConfig)
+    mlflow: MlflowConfig = Field(default_factory=MlflowConfig)
     notify: NotifyConfig = Field(default_factory=NotifyConfig)
     override: OverrideConfig = Field(default_factory=OverrideConfig)
     memory: MemoryConfig = Field(default_factory=MemoryConfig)

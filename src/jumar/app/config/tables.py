@@ -268,6 +268,22 @@ def load_notifier(notify: NotifyConfig) -> Notifier | None:
     return Notifier(notify.addresses(), notify.on)
 
 
+class MlflowConfig(Section):
+    """``[mlflow]``: the loop as a run of MLflow, at ``MLFLOW_TRACKING_URI``."""
+
+    enabled: bool = False
+    experiment: Name = "jumar"
+    artifacts: bool = True
+
+    def listeners(self, root: Path, params: Mapping[str, str]) -> list[Listener]:
+        """Return the listener, if there is to be one. ``params`` is what is said of the loop. Errors: :class:`ConfigError`."""
+        if not self.enabled:
+            return []
+        from jumar.integrations.mlflow import environment_listener
+
+        return [environment_listener(experiment=self.experiment, root=root, params=params, artifacts=self.artifacts)]
+
+
 def load_listeners(hooks: HooksConfig, telemetry: TelemetryConfig, base: Path) -> list[Listener]:
     """Return the listeners that a configuration names. Errors: :class:`ConfigError` when one cannot be loaded."""
     found: list[Listener] = [

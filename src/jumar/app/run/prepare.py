@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -76,7 +77,7 @@ _ALIKE = (LoopConfig.model_fields.keys() & LoopSettings.__dataclass_fields__.key
 }
 """Keys of ``[loop]`` that are settings of the engine as they stand; a new one needs no line here."""
 
-_FREE_TABLES = ("stop.", "budget.", "retry.", "redact.", "hooks.", "telemetry.")
+_FREE_TABLES = ("stop.", "budget.", "retry.", "redact.", "hooks.", "telemetry.", "mlflow.")
 _LOOKED_AT_APART = frozenset({"loop.max_iterations", "loop.id", "stop.max_seconds", *(f"budget.{key}" for key in LIMITS)})
 
 
@@ -148,11 +149,23 @@ def _prepared(request: RunRequest, switch: StopSwitch, listener: Listener | None
     check_patterns(config.loop.env)
     check_settings(settings, parts)
     listeners = load_listeners(config.hooks, config.telemetry, request.base)
+    listeners += config.mlflow.listeners(request.root, _told_of(config, settings))
     store, settings = _store(request, choice, settings, limits)
     settings = replace(settings, notices=(*([choice.told] if choice.told else []), *told, *settings.notices))
     return Loop.of(
         store, settings, parts, clock=SystemClock(), switch=switch, listener=listener, listeners=listeners, steps=request.steps
     )
+
+
+def _told_of(config: JumarConfig, settings: LoopSettings) -> dict[str, str]:
+    """Return what a tracking server is told of the loop before it begins."""
+    command, python = config.generator.command, config.generator.python
+    checks = ((check.name, check.command or check.python) for check in config.validators)
+    return {
+        "objective": settings.objective,
+        "agent": (command if isinstance(command, str) else shlex.join(command or ())) or python or "",
+        "checks": "\n".join(f"{name}: {runs if isinstance(runs, str) else shlex.join(runs or ())}" for name, runs in checks),
+    }
 
 
 def in_force(request: RunRequest) -> tuple[RunRequest, LoopChoice]:
