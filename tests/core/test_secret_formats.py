@@ -292,7 +292,8 @@ def test_ordinary_code_and_prose_is_left_alone() -> None:
     skipped = {"site-packages", "test", "tests", "idlelib", "lib2to3"}
     kinds = {
         "code": [path for path in sorted(library.rglob("*.py")) if not skipped & set(path.parts)],
-        "prose": sorted(packages.glob("*.dist-info/METADATA")),
+        # without apprise's, which has an address with its password for each of a hundred services
+        "prose": sorted({*packages.glob("*.dist-info/METADATA")} - {*packages.glob("apprise-*/METADATA")}),
     }
     for kind, paths in kinds.items():
         words = masked = 0
