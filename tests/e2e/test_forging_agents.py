@@ -32,6 +32,14 @@ ATTACKS = {
     "the snapshot of the next": (
         "shutil.copytree(store / 'iterations/iteration-000', store / f'pending/iteration-{number + 1:03d}', dirs_exist_ok=True)"
     ),
+    "a snapshot and a decision, with the time of their directories set back": (
+        "for name in ('pending/iteration-009', 'decisions/0009-select.json'):\n"
+        "    path = store / name\n"
+        "    path.parent.mkdir(exist_ok=True)\n"
+        "    before = os.stat(path.parent)\n"
+        "    path.mkdir(exist_ok=True)\n"
+        "    os.utime(path.parent, ns=(before.st_atime_ns, before.st_mtime_ns))"
+    ),
     "a file where snapshots wait": "shutil.rmtree(store / 'pending'); (store / 'pending').write_text('')",
     "attempts that cost nothing": (
         "[path.write_text(path.read_text().replace('0.01', '0.00')) for path in store.glob('attempts/*.end.json')]"

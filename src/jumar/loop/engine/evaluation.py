@@ -241,13 +241,17 @@ class Evaluation:
         return (Finding(message=what, distrust=True),) if paths else ()
 
     def _tree_gone(self, pending: Pending) -> tuple[Finding, ...]:
+        found = self.renewed()
+        if found and pending.whole:
+            self.workspace.carry_out(self.workspace.difference(pending))
+        return found
+
+    def renewed(self) -> tuple[Finding, ...]:
         """Make the tree anew where what ran in the checks took it away; what they looked at then is not known."""
         gone = self.workspace.gone()
         if gone is None:
             return ()
         self.workspace.renew()
-        if pending.whole:
-            self.workspace.carry_out(self.workspace.difference(pending))
         return (Finding(message=f"while the checks ran, {gone}; it is made anew", distrust=True),)
 
     def _saved_again(self, pending: Pending, why: str) -> Pending:

@@ -36,7 +36,7 @@ from jumar.loop.engine.evaluation import Evaluation
 from jumar.loop.engine.iteration import Trees
 from jumar.loop.engine.run_context import Answers, LoopRun
 from jumar.loop.engine.step_context import Briefing
-from jumar.loop.engine.verdict import Verdict, verdict
+from jumar.loop.engine.verdict import Verdict, verdict, with_findings
 from jumar.loop.events.events import PhaseStarted
 from jumar.loop.hooks import reset_failure
 from jumar.loop.ranking.confirmed import NextReading, next_reading
@@ -125,14 +125,18 @@ class Finals:
                 scratch = brief.scratch(attempt.start.number)
                 label = f"{wanted.kind}-{number:03d}-{wanted.turn}"
                 context = context_again(run, self._tree(), brief, scratch, nonce=attempt.start.nonce, label=label)
-                run.found(number, run.guard.put_back(self._tree(), context.log_directory))
-                answers = evaluation.ask(context, attempt, held_out=record.checks if held_out else None)
+                found = run.found(number, run.guard.before_scoring(number, self._tree(), context.log_directory))
+                try:
+                    answers = evaluation.ask(context, attempt, held_out=record.checks if held_out else None)
+                finally:
+                    spoilt = run.found(number, (*evaluation.renewed(), *run.guard.after_scoring(number, self._tree())))
+                found = (*found, *(replace(each, distrust=each.fails) for each in spoilt))
                 answers = evaluation.not_spoilt(attempt, answers)
             if run.switch.immediate.is_set() or answers.full is not None:
                 evaluation.close(attempt, answers, stopped=run.switch.immediate.is_set())
                 return False
             scorers = run.parts.holdout if held_out else run.parts.scorers
-            judged = verdict(answers.checks, answers.readings, self._weights(wanted, scorers))
+            judged = with_findings(verdict(answers.checks, answers.readings, self._weights(wanted, scorers)), found)
             if judged.status in {"ok", "invalid_score"} or not left:
                 self._note(wanted, attempt, judged, answers)  # before the attempt's end: what was read is never read again
                 evaluation.close(attempt, answers, stopped=False)

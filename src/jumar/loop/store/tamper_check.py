@@ -72,7 +72,7 @@ class StoreWatch:
         self._backlog: Iterator[str] = iter(())
         self._written: list[str] = []
         self._waiting: set[str] = set()
-        self._stamps: dict[Path, tuple[int, int]] = {}
+        self._stamps: dict[Path, tuple[int, int, int]] = {}
 
     def arm(self, *, alone: bool = True) -> None:
         """Take in what the store wrote since the last time, and, where nobody else runs (``alone``), the directories as they are.
@@ -252,12 +252,13 @@ class StoreWatch:
 _OF_WAITING: Final = frozenset({ARTIFACTS, LOGS, *_PARTS})
 
 
-def _stamp(path: Path) -> tuple[int, int]:
+def _stamp(path: Path) -> tuple[int, int, int]:
+    """Return what tells that names in a directory changed; the last is a time that no program can set."""
     try:
         found = os.lstat(path)
     except OSError:
-        return (0, 0)
-    return (found.st_ino, found.st_mtime_ns)
+        return (0, 0, 0)
+    return (found.st_ino, found.st_mtime_ns, found.st_ctime_ns)
 
 
 def _listed(directory: Path) -> frozenset[str] | None:
