@@ -69,7 +69,7 @@ class Notifier:
                     f"[notify] urls: apprise cannot read address {place} of {len(urls)} (not shown: it may hold a token); "
                     "github.com/caronc/apprise/wiki has how each service's is written"
                 )
-            self._services.append((f"{service.service_name} (address {place})", _sender(service)))
+            self._services.append((f"{service.service_name} (address {place})", _sender(library, service)))
 
     @property
     def names(self) -> list[str]:
@@ -80,8 +80,8 @@ class Notifier:
         """Send what is to be told of the end of a run; return what did not arrive, None where all did. Raises nothing."""
         try:
             message = message_of(store, outcome)
-        except (JumarError, OSError) as error:
-            return f"[notify]: nothing was sent: {escape(str(error))}"
+        except Exception as error:  # noqa: BLE001 - the loop is over: nothing that goes wrong here takes its result away
+            return f"[notify]: nothing was sent: {escape(f'{type(error).__name__}: {error}')}"
         return None if message is None or message.kind not in self._on else self.send(message)
 
     def send(self, message: Message) -> str | None:
@@ -103,13 +103,14 @@ class Notifier:
         return f"[notify]: no message reached {', '.join(missing)}; the loop is not affected" if missing else None
 
 
-def _sender(service: Any) -> Callable[[Message], bool]:
+def _sender(library: Any, service: Any) -> Callable[[Message], bool]:
     """Return what asks one service by itself: apprise's own queue would keep the process until the last one has answered."""
 
     def send(message: Message) -> bool:
-        kind = {"end": "success", "limit": "warning"}.get(message.kind, "failure")
+        kinds, text = library.NotifyType, library.NotifyFormat.TEXT
+        kind = {"end": kinds.SUCCESS, "limit": kinds.WARNING}.get(message.kind, kinds.FAILURE)
         try:
-            return bool(service.notify(body=message.body, title=message.title, notify_type=kind, body_format="text"))
+            return bool(service.notify(body=message.body, title=message.title, notify_type=kind, body_format=text))
         except Exception:  # noqa: BLE001 - whatever a service's plug-in raises: it may name the address, and is told of by its place
             return False
 
