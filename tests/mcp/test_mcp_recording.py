@@ -129,6 +129,33 @@ def test_where_a_file_says_what_is_checked_nobody_else_does(place: Path):
     running(work)
 
 
+def test_an_agent_that_edits_the_file_gets_no_more_than_it_had(place: Path):
+    file = place / "jumar.toml"
+    text = '[loop]\nmax_iterations = 2\n[budget]\nmax_seconds = 100\n[[checks]]\nname = "c"\ncommand = "grep -q three text.md"\n'
+    file.write_text(text)
+    edits = {
+        "max_iterations was 2 and is 300": text.replace("= 2", "= 300"),
+        "max_seconds was 100 s and is 1,000 s": text.replace("100", "1000"),
+        "max_seconds was 100 s and is none": text.replace("max_seconds = 100", ""),
+        "recheck": text.replace("[budget]", 'recheck = "off"\n[budget]'),
+        "checks[c].command": text.replace("grep -q three text.md", "true"),
+        "not valid TOML": "[",
+    }
+
+    async def work() -> None:
+        async with over_stdio(place) as client:
+            await client.call("start_loop", objective="three")
+            (place / "text.md").write_text("one\n")
+            for says, edited in edits.items():
+                file.write_text(edited)
+                assert says in await client.refused("record_iteration"), says
+            file.write_text(text.replace("= 2", "= 1"))
+            assert "max_iterations" in (await client.call("record_iteration"))["ended"]
+
+    running(work)
+    subprocess.run([*JUMAR, "verify"], cwd=place, check=True, capture_output=True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

@@ -21,6 +21,9 @@ from jumar.core.text import escape
 from jumar.core.toml import model_in
 from jumar.errors import ConfigError
 from jumar.loop.decisions.select import left_open
+from jumar.loop.generators.workdir import WORKDIR
+from jumar.loop.report.read import setting
+from jumar.loop.store.in_force import config_now
 from jumar.loop.store.loop_reader import LoopReader
 
 if TYPE_CHECKING:
@@ -196,15 +199,22 @@ def _refuse_loosened(store: LoopReader | None, key: str, was: float | None, now:
 
 
 def refuse_unseen(store: LoopReader | None, change: str, given: str = "") -> None:
-    """Refuse a ``change`` of the file where a program of the loop ran whose end jumar did not see: it may have made it.
+    """Refuse a ``change`` of the file where an agent worked that jumar did not see, or whose end it did not: it may have made it.
 
     ``given`` is an option by which a person may allow it too. Errors: :class:`jumar.errors.ConfigError`.
     """
-    if store is not None and was_cut_off(store):
-        raise ConfigError(
-            f"{change} since jumar was killed while an agent ran, which may have written that: put it back, or give "
-            f"{f'{given} or ' if given else ''}--accept-changes if it was you"
-        )
+    unseen = store is not None and _works_unseen(store)
+    if store is not None and (unseen or was_cut_off(store)):
+        when = "the last iteration was recorded, and the agent" if unseen else "jumar was killed while an agent ran, which"
+        who = "let a person give" if unseen else "give"
+        allowed = f"{f'{given} or ' if given else ''}--accept-changes{'' if unseen else ' if it was you'}"
+        raise ConfigError(f"{change} since {when} may have written that: put it back, or {who} {allowed}")
+
+
+def _works_unseen(store: LoopReader) -> bool:
+    """Return whether an agent works between the runs that record it, and may have written any file meanwhile."""
+    config = config_now(store)
+    return setting(config, "generator", "builtin") == WORKDIR and setting(config, "loop", "given_by") == "agent"
 
 
 def was_cut_off(store: LoopReader) -> bool:
