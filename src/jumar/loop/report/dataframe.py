@@ -97,7 +97,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column("score", "float", lambda row: row.record.quality_score),
     Column("score_delta", "float", lambda row: row.record.quality_delta),
     Column("score_all_readings", "float", lambda row: row.report.score_of(row.number)),
-    Column("readings", "int", lambda row: row.report.readings_of(row.number)),
+    Column("readings", "int", lambda row: None if row.record.quality_score is None else row.report.readings_of(row.number)),
     Column("rank", "int", lambda row: row.rank),
     Column("verified", "bool", lambda row: _VERIFIED.get(row.record.verification_status)),
     Column("selected", "bool", lambda row: row.number == row.report.chosen),
