@@ -131,7 +131,7 @@ def share(values: Sequence[float], statistic: Callable[[Sequence[float]], float]
 def table(loops: Sequence[Loop]) -> list[str]:
     """Return what each rule ends with."""
     made = [
-        "| what is left at the end | not the best, of the loops | missing of the gain then: median (quartiles) | missing on average |",
+        "| what is left at the end | not the best, of the loops | missing of the gain: median (quartiles) | missing on average |",
         "|---|---|---|---|",
     ]
     for name, rule in RULES:

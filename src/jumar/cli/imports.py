@@ -9,11 +9,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from jumar.cli.common import command_for, print_json, print_line, print_text, standard_options
-from jumar.core.text import escape, plural, points
+from jumar.cli.loop.run import run_loop
+from jumar.core.text import escape, percent, plural, points
+from jumar.loop.store.layout import loops_directory
 
 if TYPE_CHECKING:
+    from jumar.app.imports.git import Branch
     from jumar.app.imports.load import Imported
+    from jumar.loop.report.read import LoopReport
 
+_COMPLETE = {0, 10, 11, 12}  # how a run ends that has nothing more to do
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -63,6 +68,80 @@ def table_command(path: Path, metric: str, direction: str | None, root: Path, *,
     A column that is called status, or says in most rows what was kept, is taken as one.
     """
     return _import("table", path, metric, direction, root, as_json=as_json, quiet=quiet)
+
+
+@click.command(
+    "git",
+    epilog="""\b
+Examples:
+  jumar import git main..HEAD --check 'pytest -q'
+  jumar import git v1.0..work --check 'make test' --score 'speed=./bench.sh'""",
+)
+@click.argument("commits", metavar="RANGE")
+@click.option("--check", "checks", multiple=True, metavar="CMD", help="A shell command that must pass; may be repeated.")
+@click.option("--score", "scores", multiple=True, metavar="[DIMENSION=]CMD", help="A shell command that prints 0 to 1.")
+@standard_options
+def git_command(commits: str, checks: tuple[str, ...], scores: tuple[str, ...], root: Path, *, as_json: bool, quiet: bool) -> int:
+    """Import a git branch: every commit of RANGE is an iteration, checked in a worktree of its own.
+
+    The start is what the branch began from. Your working directory is not touched. What was cut off goes on where it was.
+    """
+    if not checks and not scores:
+        raise click.UsageError("nothing says how good a commit is: give --check CMD, or --score CMD")
+    from jumar.app.imports.git import checked_out, loop_of, read_range, request_for
+    from jumar.app.run.request import scorer_of
+
+    branch, root = read_range(commits), root.absolute()
+    scorers = [scorer_of(score) for score in dict.fromkeys(scores)]
+    name, complete = loop_of(branch, root, {"checks": list(checks), "scorers": scorers})
+    if not complete:
+        with checked_out(branch) as tree:
+            request = request_for(branch, tree, name, root, checks, scorers)
+            code = run_loop(request, as_json=False, quiet=as_json or quiet, told=False)
+            if code not in _COMPLETE:
+                raise SystemExit(code)
+    _show_branch(branch, loops_directory(root) / name, as_json=as_json, quiet=quiet)
+    return 0
+
+
+def _show_branch(branch: Branch, directory: Path, *, as_json: bool, quiet: bool) -> None:
+    from jumar.loop.report.read import load_report
+    from jumar.loop.store.loop_store import LoopStore
+
+    report = load_report(LoopStore.open(directory))
+    best, last = report.chosen, len(branch.commits)
+    if as_json:
+        print_json(_document_of(branch, report))
+    elif quiet:
+        print_text(escape(report.loop_id))
+    else:
+        print_line("imported", f"{plural(last, 'commit')} of {escape(branch.name)} as {escape(report.loop_id)}")
+        if branch.merged:
+            print_line("note", f"not followed: {plural(branch.merged, 'commit')} that merges brought")
+        if best is not None:
+            print_line("best", f"{percent(report.score_of(best))}, iteration {best}: {branch.said_of(best)}")
+        if best != last:
+            print_line("last", f"{percent(report.score_of(last))}, iteration {last}: {branch.said_of(last)}")
+        print_line("next", f"{command_for('report', directory)} · git switch --detach {branch.commit_of(best or 0)[:12]}")
+
+
+def _document_of(branch: Branch, report: LoopReport) -> dict[str, Any]:
+    best, last = report.chosen, len(branch.commits)
+    return {
+        "loop_id": report.loop_id,
+        "metric": "score",
+        "direction": "max",
+        "iterations": len(report.records),
+        "best_iteration": best,
+        "best_score": None if best is None else report.score_of(best),
+        "last_iteration": last,
+        "last_score": report.score_of(last),
+        "kept_by_agent": last,
+        "crashes": sum(view.score is None for view in report.views),
+        "skipped_rows": branch.merged,
+        "best_commit": None if best is None else branch.commit_of(best),
+        "last_commit": branch.tip,
+    }
 
 
 def _import(kind: str, path: Path, metric: str | None, direction: Any, root: Path, *, as_json: bool, quiet: bool) -> int:

@@ -68,6 +68,7 @@ GROUPS: dict[str, Group] = {
         "Read a loop that was run without jumar, and show what would have been kept.",
         {
             "autoresearch": ("jumar.cli.imports:autoresearch_command", "Read the log of an autoresearch loop."),
+            "git": ("jumar.cli.imports:git_command", "Check every commit of a branch as an iteration."),
             "table": ("jumar.cli.imports:table_command", "Read any table with a row an experiment."),
         },
     ),

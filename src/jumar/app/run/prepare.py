@@ -283,6 +283,8 @@ def _store(
     if choice.fresh and settings.in_place:
         refuse_busy_tree(request.root, settings.workdir)
     document = {**_document(settings, limits, request.options), MADE_UP: not request.named}
+    if request.origin is not None:
+        document["origin"] = dict(request.origin)
     while choice.fresh:
         directory, at = loops_directory(request.root) / choice.loop_id, SystemClock().now()
         settings = replace(settings, loop_id=choice.loop_id)

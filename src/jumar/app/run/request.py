@@ -276,7 +276,7 @@ def _overlaid(data: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, An
     if given.get("checks"):
         merged["checks"] = _with(merged.pop("validators", []), _checks(given["checks"]))
     if given.get("scores"):
-        merged["scorers"] = _with(merged.get("scorers", []), map(_scorer, dict.fromkeys(given["scores"])))
+        merged["scorers"] = _with(merged.get("scorers", []), map(scorer_of, dict.fromkeys(given["scores"])))
     return merged
 
 
@@ -331,7 +331,7 @@ def _lay_recorded(loop: dict[str, Any]) -> None:
         loop["isolation"] = "copy"
 
 
-def _scorer(score: str) -> dict[str, Any]:
+def scorer_of(score: str) -> dict[str, Any]:
     """Return the scorer of ``DIMENSION=COMMAND``, or of a command alone; ``MODE=fast COMMAND`` sets a variable."""
     named = _DIMENSION.match(score)
     return {"dimension": named[1], "command": score[named.end() :]} if named else {"dimension": "quality", "command": score}
@@ -352,6 +352,7 @@ class RunRequest:
     None for all. ``limits`` says which limits come from where.
     ``options`` is what the command line said of the configuration, ``lay`` returns the one with further options of earlier
     command lines; without them it is ``config``, which is ``refused`` where only they could make it whole.
+    ``origin`` is where the iterations come from, where they are imported.
     ``notices`` are what the person should know before anything runs, ``told`` what the loop says of them.
     ``ask`` puts a question to the person and returns whether the answer is yes; None where nobody is there to answer.
     """
@@ -374,6 +375,7 @@ class RunRequest:
     lay: Callable[[Mapping[str, Any]], JumarConfig] | None = None
     refused: ConfigError | None = None
     told: tuple[str, ...] = ()
+    origin: Mapping[str, Any] | None = None
     notices: tuple[str, ...] = ()
 
     def config_for(self, store: LoopReader) -> JumarConfig:

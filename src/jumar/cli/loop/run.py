@@ -156,8 +156,11 @@ def _check_sources(ctx: click.Context, given: Mapping[str, Any], command: Sequen
         print_line("note", "jumar.toml is used; --agent stands in for its [generator]", err=True)
 
 
-def run_loop(request: RunRequest, *, as_json: bool, quiet: bool, live: bool = True) -> int:
-    """Run the loop of ``request`` with a display and signal handling; return the exit code."""
+def run_loop(request: RunRequest, *, as_json: bool, quiet: bool, live: bool = True, told: bool = True) -> int:
+    """Run the loop of ``request`` with a display and signal handling; return the exit code.
+
+    ``told`` False: whoever calls says how it ended.
+    """
     from jumar.app.run.run import run
 
     switch = StopSwitch()
@@ -167,13 +170,14 @@ def run_loop(request: RunRequest, *, as_json: bool, quiet: bool, live: bool = Tr
         display.introduce(agent=agent_name(loop.settings.recorded["generator"].get("command")), paths=loop.store.paths)
         with signals_handled(switch, quiet=quiet), display:
             outcome = loop.run()
-            display.end(lambda width: ending_of_run(outcome, loop.store, config=request.path, width=width))
+            if told:
+                display.end(lambda width: ending_of_run(outcome, loop.store, config=request.path, width=width))
         return outcome
 
     def shown(outcome: LoopOutcome) -> None:
         if as_json:
             print_json(outcome.to_json())
-        if outcome.already_finished and (as_json or quiet):
+        if told and outcome.already_finished and (as_json or quiet):
             _say_finished(outcome)
 
     warn = None if quiet else functools.partial(print_line, "note", err=True)
