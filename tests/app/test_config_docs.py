@@ -9,6 +9,7 @@ import pytest
 
 from jumar.app.config import cases as cases_config
 from jumar.app.config import config, evaluator, tables
+from jumar.app.config.tables import Caps
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "configuration.md"
 TABLES = {
@@ -59,6 +60,7 @@ CASES_TABLES = {
     "[roles.NAME]": cases_config.RoleConfig,
     "[ranking]": cases_config.RankingConfig,
     "[stop]": cases_config.CaseStopConfig,
+    "[budget]": Caps,
     "[dry_run]": cases_config.DryRunConfig,
 }
 

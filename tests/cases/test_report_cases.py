@@ -187,7 +187,7 @@ def test_a_step_that_was_run_again_is_told():
     run = make_run({1: []}, ended=False)
     with run.store(1).lock() as store:
         directory = store.begin_iteration(1)
-        attempt, _ = store.begin_step(directory, "all", "2026-01-28T10:00:00Z")
+        attempt = store.begin_step(directory, "all", "2026-01-28T10:00:00Z").attempt
         lost = StepRecord(attempt=attempt, step="all", outcome="lost", seconds=None, detail="its process died")
         store.end_step(directory, lost)
         done = StepRecord(attempt=2, step="all", outcome="ok", seconds=1.0)

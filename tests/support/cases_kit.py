@@ -93,7 +93,8 @@ def add_iteration(
 ) -> None:
     """Make one iteration with a step that wrote everything, or one that failed before it had written its last file."""
     directory = store.begin_iteration(number)
-    attempt, nonce = store.begin_step(directory, "all", AT)
+    begun = store.begin_step(directory, "all", AT)
+    attempt, nonce = begun.attempt, begun.nonce
     roles = WRITTEN if not isinstance(scores, str) else WRITTEN[:1]
     outputs: dict[str, RoleFile] = {}
     for name in roles:

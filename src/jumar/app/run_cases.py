@@ -15,9 +15,11 @@ from jumar.app.config.cases import CasesConfig, RoleConfig, StepConfig, load_cas
 from jumar.app.evaluate import open_executor
 from jumar.app.init import AGENT
 from jumar.app.run.request import DEFAULT_ROOT
+from jumar.cases.accounting import CaseAccounting
 from jumar.cases.chain import run_chain
 from jumar.cases.config import new_run_id
 from jumar.cases.layout import list_runs
+from jumar.cases.ranking import parse_conditions
 from jumar.cases.records import CaseLimits, CaseListener, CaseStop, shown_ranking
 from jumar.cases.run_store import CaseSource, RunReader
 from jumar.cases.settings import ChainSettings, read_case_file, read_order
@@ -26,6 +28,8 @@ from jumar.core.leftovers import give_rights
 from jumar.core.text import escape, nearest
 from jumar.errors import ConfigError, NotFoundError, NothingEvaluatedError, StoreDamagedError
 from jumar.loop.store.layout import prepare_root, runs_directory
+from jumar.model.attempts import Spend
+from jumar.model.budget.pricing import Budget
 from jumar.model.ordering import LexicographicOrder, parse_order
 from jumar.model.pipeline import DEFAULT_KEYS, DEFAULT_ROLES, ContinueFrom, Role, Scale, Step
 from jumar.processes.control import StopSwitch
@@ -34,7 +38,8 @@ _DEFAULT = "cases.toml"
 _SIGNALS = {"interrupted": 130, "terminated": 143}
 
 _SHOWN = 5
-_NOT_RECORDED = frozenset({"config", "base", "file", "output_root", "run_id", "resume", "max_iters", "max_seconds"})
+_LIMITS = ("max_iters", "max_seconds", "max_cost", "max_tokens", "reserve_cost")
+_NOT_RECORDED = frozenset({"config", "base", "file", "output_root", "run_id", "resume", *_LIMITS})
 
 _PLAIN_PATH = re.compile(r"\.{0,2}/?(?:[\w.-]+/)+[\w.-]+|\.{1,2}/[\w.-]+")
 
@@ -58,6 +63,9 @@ class CasesRequest:
     base_paths: Mapping[str, Path] | None = None
     max_iters: int | None = None
     max_seconds: float | None = None
+    max_cost: float | None = None
+    max_tokens: int | None = None
+    reserve_cost: float | None = None
     thresholds: Mapping[str, float] | None = None
     order: str | None = None
     tiebreak: str | None = None
@@ -71,12 +79,16 @@ class CasesRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CasesResult:
-    """How a run of cases ended: each case's best, and why the run was ``stopped`` early, None when every case has ended."""
+    """How a run of cases ended: each case's best, and why the run was ``stopped`` early, None when every case has ended.
+
+    ``spend`` is what all steps used, None without a budget.
+    """
 
     run_id: str
     run_dir: Path
     stopped: CaseStop | None
     cases: tuple[Mapping[str, Any], ...]
+    spend: Spend | None = None
 
     @property
     def exit_code(self) -> int:
@@ -94,6 +106,7 @@ class CasesResult:
             "run_dir": str(self.run_dir),
             "stopped_by": stopped,
             "cases": [dict(case) for case in self.cases],
+            **({} if self.spend is None else {"spend": self.spend.to_json()}),
         }
 
 
@@ -134,7 +147,9 @@ def run_cases(
         outcome = run_chain(settings, resume=resume, executor=opened, switch=switch, listener=listener)
     run = RunReader(outcome.run_dir)
     cases = tuple(_case_result(run, source) for source in settings.cases)
-    return CasesResult(run_id=run.run_id, run_dir=outcome.run_dir, stopped=outcome.stopped, cases=cases)
+    accounting = CaseAccounting.of(run, settings)
+    spent = None if accounting is None else accounting.spend()
+    return CasesResult(run_id=run.run_id, run_dir=outcome.run_dir, stopped=outcome.stopped, cases=cases, spend=spent)
 
 
 def _case_result(run: RunReader, source: CaseSource) -> dict[str, Any]:
@@ -191,7 +206,9 @@ def chain_of(request: CasesRequest) -> ChainSettings:
         dry_run=_dry_run(request),
         recorded=_recorded(request),
         config=request.file,
-        confirmed=frozenset(name for name in ("max_iters", "max_seconds") if getattr(request, name) is not None),
+        budget=_budget(request),
+        carry_if=() if run.carry_if is None else parse_conditions(run.carry_if, order.keys[0].name),
+        confirmed=frozenset(name for name in _LIMITS if getattr(request, name) is not None),
     )
     if not settings.workdir.is_dir():
         raise ConfigError(f"the working directory {escape(str(settings.workdir))} does not exist; see [run] workdir")
@@ -228,11 +245,22 @@ def _as_before(request: CasesRequest) -> CasesRequest:
     else:
         run = _newest_unfinished(request)
     before: Any = run.config.get("options", {})
-    filled: dict[str, Any] = {"run_id": run.run_id}
+    filled: dict[str, Any] = {"run_id": run.run_id, **_caps_before(request, run)}
     for name, value in before.items():
         if getattr(request, name, None) in (None, False, (), {}):
             filled[name] = _as_given(name, value)
     return replace(request, **filled)
+
+
+def _caps_before(request: CasesRequest, run: RunReader) -> dict[str, Any]:
+    """Return the caps that the run was started with and that neither an option nor the file says now: they hold over resumes."""
+    before, file = run.plan.budget or Budget(), request.config.budget
+    caps = (
+        ("max_cost", before.max_cost_usd, file.max_cost_usd),
+        ("max_tokens", before.max_tokens, file.max_tokens),
+        ("reserve_cost", before.reserve_cost_usd, file.reserve_cost_usd),
+    )
+    return {name: was for name, was, now in caps if was is not None and now is None and getattr(request, name) is None}
 
 
 def _as_given(name: str, value: Any) -> Any:
@@ -250,7 +278,7 @@ def _newest_unfinished(request: CasesRequest) -> RunReader:
     for run_id in list_runs(request.output_root):
         with contextlib.suppress(StoreDamagedError):  # a damaged run is none that could be gone on with; verify tells of it
             run = RunReader(request.output_root / f"run_{run_id}")
-            if any(not run.case(number).ended for number in run.case_ids):
+            if any(run.case(number).may_go_on for number in run.case_ids):
                 unfinished.append(run)
     file = _recorded(request)["file"]
     same = [run for run in unfinished if run.config.get("file") == file]
@@ -306,11 +334,19 @@ def _limits(request: CasesRequest, keys: Mapping[str, str], order: Lexicographic
     return CaseLimits(
         thresholds=MappingProxyType({name: float(least) for name, least in given.items()}),
         max_iters=request.max_iters or config.run.max_iters,
-        max_seconds=request.max_seconds or config.stop.max_seconds,
+        max_seconds=request.max_seconds or config.budget.max_seconds or config.stop.max_seconds,
         consecutive_failures=config.stop.consecutive_failures,
         at_most=order.falling,
         scales=scales,
     )
+
+
+def _budget(request: CasesRequest) -> Budget:
+    """Return what the steps may cost; the time that they may take is another limit."""
+    caps = request.config.budget.limits()
+    given = {"max_cost_usd": request.max_cost, "max_tokens": request.max_tokens, "reserve_cost_usd": request.reserve_cost}
+    now: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    return replace(caps, **now, max_seconds=None)
 
 
 def _base(request: CasesRequest) -> dict[str, Path]:
@@ -376,6 +412,7 @@ def _recorded(request: CasesRequest) -> dict[str, Any]:
     for name in ("max_iters", "max_file_mb", "run_id"):
         file.get("run", {}).pop(name, None)
     file.get("stop", {}).pop("max_seconds", None)
+    file.pop("budget", None)
     flags = {each.name for each in fields(request) if each.default is False}
     given = {name: value for name, value in options.items() if value not in (None, (), {}) and (value or name not in flags)}
     return {"file": file, "options": {name: _as_recorded(value) for name, value in given.items()}}

@@ -15,18 +15,20 @@ from typing import Any, Final, Self, TypeVar
 
 from jumar.cases.given import Given
 from jumar.cases.layout import CasePaths, RunTrust, case_name, iter_name, iter_number
-from jumar.cases.records import CaseBest, CaseEnd, CaseInputs, CaseIteration, RoleFile, StepRecord, StepStart
+from jumar.cases.records import SPENT, CaseBest, CaseEnd, CaseInputs, CaseIteration, RoleFile, StepRecord, StepStart
 from jumar.cases.role_files import is_as_recorded
 from jumar.core import files, leftovers
 from jumar.core.codec import FORMAT, broken_seal
 from jumar.core.lock import LoopLock, move_aside, replaced
 from jumar.core.text import escape
 from jumar.errors import ForgedError, StoreDamagedError
+from jumar.model.budget.pricing import Reservation
 from jumar.model.pipeline import Role
 
 ITERATION: Final = "iteration.json"
 STEPS: Final = "steps"
 LOGS: Final = "logs"
+_NOTHING: Final = Reservation()
 _T = TypeVar("_T")
 _START: Final = re.compile(r"(\d{4})-([a-z0-9_-]+)\.start\.json")
 
@@ -48,16 +50,17 @@ class CaseReader:
                 self._read_before[number] = self._read(number)
         return tuple(self._read_before[number] for number in numbers)
 
-    def seconds(self) -> float:
-        """Return what the steps of all iterations took, of those that were lost up to their last heartbeat.
-
-        What is not jumar's is passed over.
-        """
-        records: list[CaseIteration] = []
+    def records(self) -> list[CaseIteration]:
+        """Return the acknowledged iterations by number; what is not jumar's is passed over."""
         for number in self._numbers(self.paths.iterations):
             with contextlib.suppress(ForgedError):
-                records.append(self._read_before.get(number) or self._read(number))
-        return sum(step.seconds or 0.0 for record in records for step in record.steps)
+                if number not in self._read_before:
+                    self._read_before[number] = self._read(number)
+        return [self._read_before[number] for number in sorted(self._read_before)]
+
+    def seconds(self) -> float:
+        """Return what the steps of :meth:`records` took, of those that were lost up to their last heartbeat."""
+        return sum(step.seconds or 0.0 for record in self.records() for step in record.steps)
 
     def _read(self, number: int) -> CaseIteration:
         path = self.paths.iteration(number) / ITERATION
@@ -89,6 +92,14 @@ class CaseReader:
             return self.end() is not None
         except ForgedError:
             return False
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether the case has not ended, or by a limit that a resume may raise."""
+        if not self.ended:
+            return True
+        end = self.end()
+        return end is not None and end.stopped_by in SPENT
 
     def steps(self, directory: Path) -> tuple[tuple[StepStart, StepRecord | None], ...]:
         """Return every run of a step in an iteration's directory, in the order in which they began; no end is None."""
@@ -320,12 +331,20 @@ class CaseStore(CaseReader):
             self._tidy_making(directory)
         return directory
 
-    def begin_step(self, directory: Path, step: str, at: str) -> tuple[int, str]:
-        """Reserve a run of ``step`` and return its number and nonce: durable, so that it may be paid for."""
+    def begin_step(self, directory: Path, step: str, at: str, aside: Reservation = _NOTHING) -> StepStart:
+        """Reserve a run of ``step``, with what is set ``aside`` for it, and return that: durable, so that it may be paid for."""
         attempt = self.last_step(directory) + 1
-        start = StepStart(attempt=attempt, step=step, nonce=secrets.token_hex(8), started_at=at, pid=os.getpid())
+        start = StepStart(
+            attempt=attempt,
+            step=step,
+            nonce=secrets.token_hex(8),
+            started_at=at,
+            pid=os.getpid(),
+            reserve_cost_usd=aside.cost_usd,
+            reserve_tokens=aside.tokens,
+        )
         self._write_step(directory / STEPS / f"{attempt:04d}-{step}.start.json", start.to_json())
-        return attempt, start.nonce
+        return start
 
     def end_step(self, directory: Path, record: StepRecord) -> None:
         """Write how a step ended, once; what it wrote is durable before that."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Protocol
 
+from jumar.cases.accounting import CaseAccounting, is_capped
 from jumar.cases.case_store import CaseStore
 from jumar.cases.iteration import IterationRunner, tell_told
 from jumar.cases.layout import RunPaths
@@ -34,13 +35,14 @@ from jumar.cases.records import (
     TieBreak,
     tell,
 )
+from jumar.cases.resume import check_resume, reopen
 from jumar.cases.run_store import RunReader, RunStore, contents_of, create_run
 from jumar.cases.settings import JUDGE, ChainSettings, check_chain, starting_roles
 from jumar.cases.steps import dry_keys
 from jumar.core.clock import SystemClock
-from jumar.core.codec import flat
 from jumar.core.text import escape, plural
 from jumar.errors import ConfigError, JumarError, NotFoundError, UsageError
+from jumar.model.budget.pricing import Budget
 from jumar.model.pipeline import RunPlan, Step
 from jumar.model.protocols import Clock
 from jumar.processes.check_files import CheckSource, check_files, shadows, simple_commands
@@ -90,7 +92,15 @@ def run_case(
             best=None if best is None else best.number,
         )
         tell(started, listener)
-        runner = IterationRunner(store=store, settings=settings, inputs=inputs, clock=clock, switch=switch, listener=listener)
+        runner = IterationRunner(
+            store=store,
+            settings=settings,
+            inputs=inputs,
+            clock=clock,
+            switch=switch,
+            listener=listener,
+            accounting=CaseAccounting.of(run, settings),
+        )
         if elsewhere is None and settings.limits.max_seconds is not None:
             elsewhere = run.seconds() - _seconds(store.iterations())
         stop = _iterate(store, settings, runner, elsewhere or 0.0)
@@ -117,7 +127,7 @@ def _iterate(store: CaseStore, settings: ChainSettings, runner: IterationRunner,
         tell_told(store, runner.listener)
         iterations = store.iterations()
         seconds, most = elsewhere + _seconds(iterations), settings.limits.max_seconds
-        stop = _stopped(store, iterations, settings.limits, seconds)
+        stop = _stopped(store, iterations, settings.limits, seconds) or _refused(store, runner)
         wanted = None if stop is None or store.best() is not None else choose_bundle(iterations, settings)
         parent = case_parent(iterations, settings.continue_from, settings.order)
         used = parent if stop is None else next((each for each in iterations if wanted and each.number == wanted.best_iter), None)
@@ -131,6 +141,14 @@ def _iterate(store: CaseStore, settings: ChainSettings, runner: IterationRunner,
         if record is not None:
             best = rank_case(store.iterations(), settings.order).best
             tell(IterationMade(record=record, best=None if best is None else best.number), runner.listener)
+
+
+def _refused(store: CaseStore, runner: IterationRunner) -> CaseStop | None:
+    """Return why no iteration may be paid for. One that was begun is asked for step by step: what it cost is to be on record."""
+    if runner.accounting is None or store.pending() is not None:
+        return None
+    with runner.accounting.lock:
+        return runner.accounting.refusal()
 
 
 def _stopped(store: CaseStore, iterations: Sequence[CaseIteration], limits: CaseLimits, seconds: float) -> CaseStop | None:
@@ -191,7 +209,17 @@ def choose_bundle(iterations: Sequence[CaseIteration], settings: ChainSettings) 
         explanation=ranking.explanation if best else "the last complete iteration, as was asked for",
         last_iter=last.number,
         last_values=last.values,
+        not_carried=_not_carried(chosen, settings),
     )
+
+
+def _not_carried(chosen: CaseIteration, settings: ChainSettings) -> str | None:
+    """Return why what was selected is not good enough for the next case; None where it is."""
+    missed = next((each for each in settings.carry_if if not each.holds(chosen.values)), None)
+    if missed is None:
+        return None
+    value = chosen.values.get(missed.key)
+    return f"{missed.key} is {'missing' if value is None else f'{value:g}'}, and carry_if asks for {missed}"
 
 
 _POLL_SECONDS: Final = 0.2
@@ -223,9 +251,7 @@ def open_run(settings: ChainSettings, *, resume: bool, clock: Clock | None = Non
         if any(run.trust.nonce in nonces for *_, nonces in programs_above()):
             said = "a step of this run, or of one that it is a copy of, called `jumar cases run --resume`"
             raise UsageError(f"{said}, which is for a person to do; nothing was changed")
-        _check_same(run, settings)
-        _check_judge(run)
-        _check_loosened(run, settings)
+        check_resume(run, settings)
         return run
     base = _base(settings)
     workdir = settings.workdir.resolve()
@@ -249,6 +275,7 @@ def open_run(settings: ChainSettings, *, resume: bool, clock: Clock | None = Non
             diff=settings.diff,
             roles=settings.roles,
             scales=settings.limits.scales,
+            budget=settings.budget if is_capped(settings.budget) else None,
             max_iters=settings.limits.max_iters,
             max_seconds=settings.limits.max_seconds,
             max_file_bytes=settings.max_file_bytes,
@@ -282,51 +309,6 @@ def _open(settings: ChainSettings) -> RunStore:
     return RunStore(RunPaths.of(settings.output_root, settings.run_id).directory, contents, workdir, settings.config)
 
 
-def _check_same(run: RunReader, settings: ChainSettings) -> None:
-    """Refuse to mix two configurations in one run."""
-    before, now = flat(run.config), flat(settings.recorded)
-    changed = [key for key in sorted(before.keys() | now.keys()) if before.get(key) != now.get(key)]
-    if changed:
-        lines = "\n".join(escape(f"  {key}: {before.get(key, 'unset')!r} → {now.get(key, 'unset')!r}") for key in changed)
-        raise ConfigError(
-            f"the configuration differs from the one that run '{run.run_id}' was started with:\n{lines}\n"
-            "Its cases would not compare. Put it back, or start another run."
-        )
-
-
-def _check_judge(run: RunStore) -> None:
-    """Refuse to go on with another judge. What a step changed before jumar was killed is put back instead."""
-    changed = run.given.judge_changed()
-    if changed and not run.was_cut_off():
-        lines = "\n".join(escape(f"  {each.path}: a copy is {run.paths.directory / each.copy.path}") for each in changed)
-        raise ConfigError(
-            f"what the judge runs is not what it was when run '{run.run_id}' was started:\n{lines}\n"
-            "Its iterations would not compare. Put it back, or start another run."
-        )
-
-
-def _check_loosened(run: RunReader, settings: ChainSettings) -> None:
-    """Refuse limits that a step may have loosened before jumar was killed, until a person gives them."""
-    plan, limits = run.plan, settings.limits
-    megabytes = None if plan.max_file_bytes is None else plan.max_file_bytes / 1_000_000
-    for name, before, now, by_option in (
-        ("max_iters", plan.max_iters, limits.max_iters, True),
-        ("max_seconds", plan.max_seconds, limits.max_seconds, True),
-        ("max_file_mb", megabytes, settings.max_file_bytes / 1_000_000, False),
-    ):
-        loosened = before is not None and (now is None or now > before)
-        if loosened and name not in settings.confirmed and run.was_cut_off():
-            if by_option:
-                way_out = f"give --{name.replace('_', '-')} if it was you, or put it back"
-            else:
-                way_out = "put it back; a resume after that one may have more"
-            raise ConfigError(
-                f"{name} was {before:.10g} when run '{run.run_id}' was started and is "
-                f"{'gone' if now is None else f'{now:.10g}'} now, and jumar was killed while a step ran, which may have changed "
-                f"it: {way_out}"
-            )
-
-
 def run_chain(
     settings: ChainSettings,
     *,
@@ -345,17 +327,24 @@ def run_chain(
         raise ConfigError(
             "cases that carry their best forward run one after the other: set carry_forward = false, or no executor"
         )
+    if executor is not None and is_capped(settings.budget) and not _reserves(settings.budget):
+        raise ConfigError(
+            "cases side by side under a budget need to know what a step may cost before any has said so: give [budget] "
+            "reserve_cost_usd (and reserve_tokens for max_tokens), or no executor"
+        )
     run = open_run(settings, resume=resume, clock=clock)
     for warning in settings.order.warnings:
         tell(CaseNotice(message=warning), listener)
-    if resume and all(run.case(case.number).ended for case in settings.cases):
-        message = "every case has ended already and nothing is run; an ended case is not opened again, start another run"
-        tell(CaseNotice(message=message), listener)
     if resume and not run.trust.ours:
         message = "this run was begun on another machine, by another user or by an older jumar: its records are taken as they lie"
         tell(CaseNotice(message=message), listener)
     switch = switch or StopSwitch()
     with run.lock():
+        for message in reopen(run, settings, CaseAccounting.of(run, settings)) if resume else ():
+            tell(CaseNotice(message=message), listener)
+        if resume and all(run.case(case.number).ended for case in settings.cases):
+            message = "every case has ended already and nothing is run; only one that a raised limit had ended is opened again"
+            tell(CaseNotice(message=message), listener)
         if executor is not None and not isinstance(executor, ThreadPoolExecutor | ProcessPoolExecutor):
             run.share()
         if executor is not None:
@@ -364,6 +353,12 @@ def run_chain(
             stopped = _in_order(run, settings, clock, switch, listener)
         _put_back(run, listener)
     return ChainOutcome(run_dir=run.paths.directory, stopped=stopped)
+
+
+def _reserves(budget: Budget) -> bool:
+    return (budget.max_cost_usd is None or budget.reserve_cost_usd is not None) and (
+        budget.max_tokens is None or budget.reserve_tokens is not None
+    )
 
 
 def _put_back(run: RunStore, listener: CaseListener | None) -> None:

@@ -19,6 +19,7 @@ from jumar.cases.steps import DRY_STEPS, dry_run_of
 from jumar.core.files import sha256_file
 from jumar.core.record import nothing, plain
 from jumar.errors import ConfigError
+from jumar.model.budget.pricing import Budget
 from jumar.model.ordering import DEFAULT_TIE_BREAKS, LexicographicOrder, parse_order, shown
 from jumar.model.pipeline import (
     DEFAULT_DIFF,
@@ -76,6 +77,9 @@ class CaseLoopConfig:
     base_paths: Mapping[str, _Path] = field(default_factory=nothing)
     continue_from: ContinueFrom = "previous"
     max_seconds: float | None = None
+    max_cost_usd: float | None = None
+    max_tokens: int | None = None
+    reserve_cost_usd: float | None = None
     consecutive_failures: int = DEFAULT_FAILURES
     workdir: _Path | None = None
     env: Sequence[str] = ()
@@ -139,7 +143,8 @@ def chain_settings(cfg: CaseLoopConfig) -> ChainSettings:
         environment=tuple(cfg.env),
         dry_run=dry_run_of(cfg.dry_run_judge_scores, cfg.dry_run_stop_iter) if cfg.dry_run else None,
         recorded=_recorded(cfg, order, scales),
-        confirmed=frozenset({"max_iters", "max_seconds"}),
+        budget=Budget(max_cost_usd=cfg.max_cost_usd, max_tokens=cfg.max_tokens, reserve_cost_usd=cfg.reserve_cost_usd),
+        confirmed=frozenset({"max_iters", "max_seconds", "max_cost", "max_tokens"}),
     )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from jumar.cases.accounting import CaseAccounting, stop_of
 from jumar.cases.case_store import CaseStore
 from jumar.cases.judgement import BUILTINS, diff_size, read_judgement
 from jumar.cases.recorded import unusable
@@ -23,6 +24,7 @@ from jumar.cases.records import (
     RoleFile,
     StepOutcome,
     StepRecord,
+    StepStart,
     tell,
 )
 from jumar.cases.role_files import copy_as_recorded, is_as_recorded, role_file
@@ -33,6 +35,7 @@ from jumar.core.leftovers import remove_any
 from jumar.core.redaction import current
 from jumar.core.text import escape, human_size, last_line
 from jumar.model.attempts import MOST_KILLED
+from jumar.model.budget import Stop
 from jumar.model.pipeline import GIVEN, CaseStepContext, Step, StepResult
 from jumar.model.protocols import Clock
 from jumar.processes.control import StopSwitch, beating, lost_seconds
@@ -54,6 +57,7 @@ class IterationRunner:
     clock: Clock
     switch: StopSwitch
     listener: CaseListener | None = None
+    accounting: CaseAccounting | None = None
 
     def make(self, number: int, parent: CaseIteration | None, *, left: float | None = None) -> CaseIteration | None:
         """Make iteration ``number``, or resume it where an interruption left it; acknowledge and return it.
@@ -101,7 +105,15 @@ class IterationRunner:
                 detail = "its process died before it ended"
                 most = timeouts.get(start.step)
                 seconds = lost_seconds(directory / _BEAT, start.started_at, most=most)
-                lost = StepRecord(attempt=start.attempt, step=start.step, outcome="lost", seconds=seconds, detail=detail)
+                lost = StepRecord(
+                    attempt=start.attempt,
+                    step=start.step,
+                    outcome="lost",
+                    seconds=seconds,
+                    detail=detail,
+                    reserve_cost_usd=start.reserve_cost_usd,
+                    reserve_tokens=start.reserve_tokens,
+                )
                 self.store.end_step(directory, lost)
                 ended.append(lost)
                 message = f"step {start.step} of iteration {directory.name} was lost ({detail}); it is on record and runs again"
@@ -131,7 +143,9 @@ class IterationRunner:
                 self.store.given.clear_bytecode()
         if changed:
             return _not_run(step, f"not run: {', '.join(changed)} is not what it was")
-        attempt, nonce = self.store.begin_step(directory, step.name, self.clock.now())
+        begun = self._begin(step, directory)
+        if isinstance(begun, StepRecord):
+            return begun
         context = CaseStepContext(
             run_id=self.settings.run_id,
             case_id=self.inputs.case_id,
@@ -142,7 +156,7 @@ class IterationRunner:
             outputs=MappingProxyType(targets),
             usage_file=scratch / "usage.json",
             log=directory / "logs" / f"{step.name}.log",
-            nonce=nonce,
+            nonce=begun.nonce,
         )
         # steps of other cases may run beside it then
         watched = recorded if JUDGE in step.outputs and not self.settings.carry_forward else {}
@@ -152,7 +166,7 @@ class IterationRunner:
             )
         self.store.tidy_up()
         touched = tell_told(self.store, self.listener)
-        record = self._ended(step, result, attempt, directory, targets)
+        record = self._ended(step, result, begun, directory, targets)
         spoilt = [
             name for name, file in watched.items() if not is_as_recorded(given[name].parent, replace(file, path=given[name].name))
         ]
@@ -165,6 +179,16 @@ class IterationRunner:
             remove_any(scratch)
             remove_any(directory / _BEAT)
         return record
+
+    def _begin(self, step: Step, directory: Path) -> StepStart | StepRecord:
+        """Reserve a run of ``step``; where the budget has no room for it, return how it ended."""
+        if self.accounting is None or step.builtin is not None:
+            return self.store.begin_step(directory, step.name, self.clock.now())
+        with self.accounting.lock:
+            gate = self.accounting.ask(step.name)
+            if isinstance(gate, Stop):
+                return _not_run(step, f"not run: {stop_of(gate).detail}")
+            return self.store.begin_step(directory, step.name, self.clock.now(), gate.reservation)
 
     def _bring(
         self,
@@ -209,7 +233,9 @@ class IterationRunner:
             return StepResult(seconds=self.clock.monotonic() - began)
         return run_program(step, context, search=self.settings.search, stop=self.switch.immediate)
 
-    def _ended(self, step: Step, result: StepResult, attempt: int, directory: Path, targets: Mapping[str, Path]) -> StepRecord:
+    def _ended(
+        self, step: Step, result: StepResult, begun: StepStart, directory: Path, targets: Mapping[str, Path]
+    ) -> StepRecord:
         large = {role: path.lstat().st_size for role, path in targets.items() if os.path.lexists(path)}
         large = {role: size for role, size in large.items() if size > self.settings.max_file_bytes}
         for role in large:
@@ -234,8 +260,10 @@ class IterationRunner:
             names = ", ".join(f"{role} ({target.name}{odd[role]})" for role, target in missing.items())
             outcome, detail = "missing_output", f"it did not write {names}"
         return StepRecord(
-            attempt=attempt,
+            attempt=begun.attempt,
             step=step.name,
+            reserve_cost_usd=begun.reserve_cost_usd,
+            reserve_tokens=begun.reserve_tokens,
             outcome=outcome,
             detail=detail,
             seconds=round(result.seconds, 6),

@@ -6,8 +6,13 @@ steps failed or whose score is unusable has no place in the order.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import math
+import operator
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
 
 from jumar.cases.records import CaseIteration, CaseLimits, CaseStop
 from jumar.core.text import plural, points
@@ -53,6 +58,50 @@ def rank_case(iterations: Iterable[CaseIteration], order: LexicographicOrder) ->
         explanation=ranking.explanation,
         invalid=tuple(sorted((*failed, *ranking.invalid), key=lambda view: view.number)),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """``accuracy >= 7``: what a key's value has to be."""
+
+    key: str
+    sign: str
+    limit: float
+
+    def holds(self, values: Mapping[str, float | None]) -> bool:
+        """Return whether it holds; what has no value meets nothing."""
+        value = values.get(self.key)
+        return value is not None and _SIGNS[self.sign](value, self.limit)
+
+    def __str__(self) -> str:
+        return f"{self.key} {self.sign} {self.limit:g}"
+
+
+_SIGNS: Final[Mapping[str, Callable[[float, float], bool]]] = MappingProxyType(
+    {">=": operator.ge, ">": operator.gt, "<=": operator.le, "<": operator.lt}
+)
+_CONDITION: Final = re.compile(r"\s*([A-Za-z_]\w*)\s*(>=|<=|>|<)\s*([-+.\deE]+)\s*")
+
+
+def parse_conditions(text: str, score: str) -> tuple[Condition, ...]:
+    """Read ``"accuracy >= 7 and cost < 2"``; the key ``score`` stands for ``score``, the first one of the order.
+
+    Errors: :class:`jumar.errors.ConfigError`.
+    """
+    found: list[Condition] = []
+    for part in text.split(" and "):
+        match = _CONDITION.fullmatch(part)
+        try:
+            limit = float(match[3]) if match is not None else math.nan
+        except ValueError:
+            limit = math.nan
+        if match is None or not is_finite(limit):
+            raise ConfigError(
+                f"carry_if: {shown(part.strip())} should be a key, >=, >, <= or < and a number, as in "
+                '"accuracy >= 7 and overall > 5"'
+            )
+        found.append(Condition(score if match[1] == "score" else match[1], match[2], limit))
+    return tuple(found)
 
 
 def thresholds_reached(

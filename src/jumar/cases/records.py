@@ -20,8 +20,20 @@ _log = logging.getLogger("jumar.cases")
 
 CaseStatus = Literal["ok", "step_failed", "step_timeout", "missing_output", "invalid_score"]
 CASE_STATUSES: Final[tuple[str, ...]] = get_args(CaseStatus)
-StoppedBy = Literal["thresholds", "max_iters", "max_seconds", "consecutive_failures", "interrupted", "terminated"]
+StoppedBy = Literal[
+    "thresholds",
+    "max_iters",
+    "max_seconds",
+    "max_cost",
+    "max_tokens",
+    "unknown_cost",
+    "consecutive_failures",
+    "interrupted",
+    "terminated",
+]
 STOPPED_BY: Final[tuple[str, ...]] = get_args(StoppedBy)
+SPENT: Final[frozenset[StoppedBy]] = frozenset({"max_seconds", "max_cost", "max_tokens", "unknown_cost"})
+"""Ends by a limit of the whole run: a resume that raises it opens the case again."""
 StepOutcome = Literal["ok", "failed", "timeout", "missing_output", "interrupted", "lost"]
 
 CHAIN_NAME: Final = "causal_chain_completeness"
@@ -48,7 +60,10 @@ class JudgeFile(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepRecord(Record):
-    """One run of one step, paid for. ``outcome`` ``lost`` means that its process died and nothing more is known."""
+    """One run of one step, paid for. ``outcome`` ``lost`` means that its process died and nothing more is known.
+
+    ``reserve_cost_usd`` and ``reserve_tokens`` are what was set aside for it, None without a budget and where nothing was known.
+    """
 
     attempt: int
     step: str
@@ -60,6 +75,8 @@ class StepRecord(Record):
     usage: Usage = field(default_factory=Usage)
     outputs: Mapping[str, RoleFile] = field(default_factory=lambda: MappingProxyType(dict[str, RoleFile]()))
     notes: tuple[str, ...] = ()
+    reserve_cost_usd: float | None = field(default=None, metadata=stored(omit=True))
+    reserve_tokens: int | None = field(default=None, metadata=stored(omit=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +88,8 @@ class StepStart(FileRecord):
     nonce: str
     started_at: str = ""
     pid: int = 0
+    reserve_cost_usd: float | None = field(default=None, metadata=stored(omit=True))
+    reserve_tokens: int | None = field(default=None, metadata=stored(omit=True))
 
 
 def shown_ranking(values: Mapping[str, float | None]) -> dict[str, float | None]:
@@ -154,7 +173,7 @@ class CaseBest(FileRecord):
     ``files`` are the copies in the bundle by role, ``paths`` where each role of the run is, None where the iteration has no such
     file. ``runner_up`` is the second of the order, None when there is none, and ``margin`` the difference between the two in the
     key that decided (0 when a tie-break did). ``last`` is the last complete
-    iteration and what it scored.
+    iteration and what it scored. ``not_carried`` is why the next case does not start from it, None where it may.
     """
 
     case: int
@@ -171,6 +190,7 @@ class CaseBest(FileRecord):
     explanation: str = ""
     last_iter: int
     last_values: Mapping[str, float | None] = field(metadata=stored("last_ranking", write=shown_ranking, read=_inner_ranking))
+    not_carried: str | None = field(default=None, metadata=stored(omit=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -154,10 +154,10 @@ class RunReader:
         return sum(self.case(number).seconds() for number in self.case_ids)
 
     def choices(self, before: int) -> Iterator[CarriedFrom]:
-        """Yield what case ``before`` may start from: the choices of the cases before it, the nearest first."""
+        """Yield what case ``before`` may start from: the choices of the cases before it that are carried, the nearest first."""
         for number in sorted((each for each in self.case_ids if each < before), reverse=True):
             best = self.case(number).best()
-            if best is not None:
+            if best is not None and best.not_carried is None:
                 yield CarriedFrom(case=number, iteration=best.best_iter, selected_by=best.selected_by)
 
     def was_cut_off(self) -> bool:

@@ -13,11 +13,13 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from jumar.cases.judgement import BUILTINS, NO_SCALES, check_expression
-from jumar.cases.ranking import check_limits
+from jumar.cases.ranking import Condition, check_limits
 from jumar.cases.records import CHAIN_NAME, CaseLimits
 from jumar.cases.run_store import CaseSource
 from jumar.core.text import escape, nearest, plural
 from jumar.errors import ConfigError
+from jumar.model.budget.gate import check_budget
+from jumar.model.budget.pricing import Budget
 from jumar.model.ordering import LexicographicOrder, parse_order, shown
 from jumar.model.pipeline import (
     DEFAULT_DIFF,
@@ -80,6 +82,8 @@ class ChainSettings:
 
     ``cases`` are run in this order. ``base`` has, by role, the file that the run starts from; it is empty when ``from_scratch``.
     ``search`` are directories that Python steps are imported from. A file of more than ``max_file_bytes`` is a step's failure.
+    ``budget`` limits what all steps cost, over all resumes; its seconds are ``limits.max_seconds``. A best that does not meet
+    ``carry_if`` is not carried.
     ``recorded`` is the configuration as ``run.json`` keeps it, ``config`` its file and what that holds. ``confirmed`` are the
     limits that a person gave now.
     """
@@ -102,6 +106,8 @@ class ChainSettings:
     search: tuple[Path, ...] = ()
     environment: tuple[str, ...] = ()
     max_file_bytes: int = DEFAULT_MAX_FILE_MB * 1_000_000
+    budget: Budget = field(default_factory=Budget)
+    carry_if: tuple[Condition, ...] = ()
     dry_run: DryRun | None = None
     recorded: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType(dict[str, Any]()))
     config: tuple[Path, bytes] | None = None
@@ -138,6 +144,7 @@ def read_order(given: str | Iterable[str | Mapping[str, Any]]) -> tuple[str | li
 def check_chain(settings: ChainSettings) -> None:
     """Refuse settings that cannot work. Errors: :class:`jumar.errors.ConfigError` that names the step, role, case or key."""
     check_limits(settings.limits)
+    check_budget(settings.budget)
     check_patterns(settings.environment)
     _check_cases(settings.cases)
     _check_start(settings)
@@ -153,6 +160,8 @@ def check_chain(settings: ChainSettings) -> None:
         check_expression(expression, where="diff")
     for name in settings.limits.thresholds:
         _known("stop threshold", name, settings.keys)
+    for condition in settings.carry_if:
+        _known("carry_if", condition.key, settings.keys)
 
 
 def _check_cases(cases: Sequence[CaseSource]) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 from jumar.core.codec import Fields, is_finite
 from jumar.core.record import Record, nothing, stored
 from jumar.errors import ConfigError
+from jumar.model.budget.pricing import Budget
 from jumar.model.records import Usage
 
 GIVEN: Final[tuple[str, ...]] = ("report", "prompt")
@@ -210,6 +211,7 @@ class RunPlan(Record):
     diff: tuple[str, ...] = DEFAULT_DIFF
     roles: Mapping[str, Role] = field(default_factory=lambda: DEFAULT_ROLES, metadata=stored(write=_listed, read=_by_name))
     scales: Mapping[str, Scale] = field(default_factory=nothing)
+    budget: Budget | None = field(default=None, metadata=stored(omit=True))
     max_iters: int | None = None
     max_seconds: float | None = None
     max_file_bytes: int | None = None

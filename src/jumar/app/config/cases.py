@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
 from jumar.app.config.config import Megabytes
-from jumar.app.config.tables import Count, PythonName, Seconds, Section
+from jumar.app.config.tables import Caps, Count, PythonName, Seconds, Section, check_one_time_limit
 from jumar.cases.settings import MARKER, SEPARATOR, read_order
 from jumar.core.toml import parse_model, read_toml
 from jumar.errors import ConfigError
@@ -35,6 +35,7 @@ class RunConfig(Section):
     max_iters: Count = DEFAULT_MAX_ITERS
     continue_from: ContinueFrom = "previous"
     carry_forward: bool = True
+    carry_if: Text | None = None
     select_best: bool = True
     max_file_mb: Megabytes = DEFAULT_MAX_FILE_MB
     workdir: str = "."
@@ -178,12 +179,18 @@ class CasesConfig(Section):
     steps: list[StepConfig] = Field(default_factory=list[StepConfig])
     ranking: RankingConfig = Field(default_factory=RankingConfig)
     stop: CaseStopConfig = Field(default_factory=CaseStopConfig)
+    budget: Caps = Field(default_factory=Caps)
     dry_run: DryRunConfig = Field(default_factory=DryRunConfig)
 
     @field_validator("ranking", mode="before")
     @classmethod
     def _order_alone(cls, given: object) -> object:
         return {"order": given} if isinstance(given, list) else given  # pyright: ignore[reportUnknownVariableType]
+
+    @model_validator(mode="after")
+    def _one_limit(self) -> Self:
+        check_one_time_limit(self.budget, self.stop.max_seconds)
+        return self
 
     @model_validator(mode="after")
     def _numbers_differ(self) -> Self:

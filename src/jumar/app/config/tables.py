@@ -385,20 +385,15 @@ class PriceConfig(Section):
     source: str = ""
 
 
-class BudgetConfig(Section):
-    """``[budget]``. None is no limit."""
+class Caps(Section):
+    """``[budget]`` of cases. None is no limit."""
 
-    max_iterations: Count | None = None
     max_seconds: Annotated[_StrictSeconds | None, Option("max_seconds")] = None
     max_tokens: Annotated[Tokens | None, Option("max_tokens")] = None
     max_cost_usd: Annotated[Dollars | None, Option("max_cost")] = None
-    max_calls_per_hour: Count | None = None
     reserve_cost_usd: Annotated[Dollars | None, Option("reserve_cost")] = None
     reserve_tokens: Tokens | None = None
     on_unknown_cost: OnUnknownCost = "charge_reserve"
-    model: Name | None = None
-    prices: Name | None = None
-    price: dict[Name, PriceConfig] = Field(default_factory=dict[str, PriceConfig])
 
     @model_validator(mode="after")
     def _room_for_one(self) -> Self:
@@ -416,7 +411,17 @@ class BudgetConfig(Section):
         return Budget(**self.model_dump(include=set(Budget.__dataclass_fields__)))
 
 
-def check_one_time_limit(budget: BudgetConfig, stop_max_seconds: float | None) -> None:
+class BudgetConfig(Caps):
+    """``[budget]`` of a loop."""
+
+    max_iterations: Count | None = None
+    max_calls_per_hour: Count | None = None
+    model: Name | None = None
+    prices: Name | None = None
+    price: dict[Name, PriceConfig] = Field(default_factory=dict[str, PriceConfig])
+
+
+def check_one_time_limit(budget: Caps, stop_max_seconds: float | None) -> None:
     """Refuse two limits on the same time. Errors: ``ValueError``."""
     if budget.max_seconds is not None and stop_max_seconds is not None:
         raise ValueError("[budget] max_seconds and [stop] max_seconds are one limit; keep one")

@@ -13,11 +13,13 @@ import click
 
 from jumar.cases.records import CarriedFrom, CaseEnded, CaseEvent, CaseIteration, CaseNotice, CaseStarted, IterationMade
 from jumar.cli.common import DecimalRange, json_option, print_json, quiet_option, room, writable
-from jumar.core.text import escape, escape_block, plural, wrapped
+from jumar.core.text import escape, escape_block, plural, short_dollars, wrapped
 from jumar.errors import ConfigError
 
 if TYPE_CHECKING:
     from jumar.app.run_cases import CasesRequest
+    from jumar.model.attempts import Spend
+    from jumar.model.budget.pricing import Budget
 
 _WIDTH = 12  # of a column of scores
 _EPILOG = """\b
@@ -56,6 +58,9 @@ class _Assignments(click.ParamType[Any]):
 @click.option("--base-fix-db", metavar="FILE", help="The same as --base fix_db=FILE.")
 @click.option("--max-iters", type=click.IntRange(min=1), metavar="N", help="Iterations a case, at most (default 5).")
 @click.option("--max-seconds", type=DecimalRange(min=0, min_open=True), help="Time of all steps of the run, at most.")
+@click.option("--max-cost", type=DecimalRange(0), metavar="USD", help="Dollars of all steps, at most, over all resumes.")
+@click.option("--max-tokens", type=click.IntRange(min=0), metavar="N", help="Tokens of all steps, at most, over all resumes.")
+@click.option("--reserve-cost", type=DecimalRange(0), metavar="USD", help="What a step that reports no cost is charged.")
 @click.option("--stop-accuracy", type=float, metavar="SCORE", help="End a case when this is reached, and all other --stop-….")
 @click.option("--stop-overall", type=float, metavar="SCORE", help="As above.")
 @click.option("--stop-chain", type=float, metavar="SCORE", help="As above.")
@@ -105,6 +110,8 @@ def run_command(**given: Any) -> int:
         config = f" {given['config']}" if given["config"] else ""
         progress.say(f"stopped   {result.stopped.detail}")
         progress.say(f"resume    jumar cases run{escape(config)} --resume --run-id {settings.run_id}")
+    if result.spend is not None:
+        progress.say(f"spent     {_spent(result.spend, settings.budget)}")
     progress.say(f"run       {result.run_dir}")
     progress.say(f"report    jumar cases report {escape(_named(result.run_dir))}")
     return result.exit_code
@@ -141,6 +148,16 @@ def _score(name: str, text: str) -> float:
         return float(text)
     except ValueError:
         raise ConfigError(f"--stop {escape(name)}={escape(text)}: the threshold should be a number") from None
+
+
+def _spent(spend: Spend, budget: Budget) -> str:
+    parts: list[str] = []
+    if budget.max_cost_usd is not None:
+        estimated = f", {short_dollars(spend.assumed_cost_usd)} of it estimated" if spend.assumed_cost_usd else ""
+        parts.append(f"{short_dollars(spend.charged_cost_usd)} of {short_dollars(budget.max_cost_usd)}{estimated}")
+    if budget.max_tokens is not None:
+        parts.append(f"{spend.charged_tokens:,} of {plural(budget.max_tokens, 'token')}")
+    return "; ".join(parts)
 
 
 def _named(run_dir: Path) -> str:
@@ -207,6 +224,8 @@ class CaseProgress:
         lead = "  " if self._headed else f"case {end.case}  "
         self.say(f"{lead}stopped   {end.stopped_by}: {end.detail}")
         self.say(f"{' ' * len(lead)}kept      {kept}")
+        if event.best is not None and event.best.not_carried is not None:
+            self.say(f"{' ' * len(lead)}          not carried: {event.best.not_carried}")
 
 
 def _scores(values: Mapping[str, float | None], keys: Sequence[str]) -> str:
