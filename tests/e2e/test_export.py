@@ -24,6 +24,7 @@ from jumar import BestOutputTracker
 from jumar.loop.report.dataframe import COLUMNS
 
 ROOT = Path(__file__).resolve().parents[2]
+DIMENSIONS = ("validation", "completeness", "correctness", "readability", "efficiency")
 PAYS = """
 import json, os, runpy
 n = int(os.environ["JUMAR_ITERATION"])
@@ -117,6 +118,19 @@ def test_a_cell_that_a_spreadsheet_would_run_is_text(fresh_place: Path):
     assert "-10.0" not in {row["score_delta"] for row in rows}
     call("export", "-o", "r.parquet", check=0)
     assert "=1+1\ntwo\x1b" == table("r.parquet")[0]["note"], "where nothing runs it, it is what it was"
+
+
+def test_names_and_numbers_of_any_kind_keep_the_types(fresh_place: Path):
+    weights = {"=cmd": 1.0, "tab\tname": 1.0, "\ud800": 1.0, **dict.fromkeys(DIMENSIONS, 0.0)}
+    tracker = BestOutputTracker("odd", quality_weights=weights)
+    tracker.record_iteration(iteration_number=1, dimensions={"=cmd": 1, "tab\tname": 0, "\ud800": 1}, token_cost_usd=0)
+    tracker.close()
+    for name in ("r.parquet", "r.csv", "r.json"):
+        call("export", "-o", name, check=0)
+    [row] = table("r.parquet")
+    assert {"dimension_=cmd": 1.0, "dimension_tab\tname": 0.0, "dimension_\\ud800": 1.0, "cost_usd": 0.0}.items() <= row.items()
+    assert ",0.0," in Path("r.csv").read_text(encoding="utf-8")
+    assert isinstance(json.loads(Path("r.json").read_text())[0]["cost_usd"], float)
 
 
 def test_secrets_are_redacted(fresh_place: Path, monkeypatch: pytest.MonkeyPatch):

@@ -146,7 +146,7 @@ def columns_of(report: LoopReport) -> tuple[Column, ...]:
 
 
 def _dimension(name: str) -> Column:
-    return Column(f"dimension_{name}", "float", lambda row: row.record.dimensions.get(name))
+    return Column(_text(f"dimension_{name}"), "float", lambda row: row.record.dimensions.get(name))
 
 
 def export_rows(store: LoopStore, report: LoopReport) -> Rows:
@@ -174,7 +174,7 @@ def export_rows(store: LoopStore, report: LoopReport) -> Rows:
             spent=spend(made, report.budget) if made else None,
             changes=compare(report.loop_id, *sides, limits=_LIMITS) if sides and told and record.measured is None else None,
         )
-        rows.append({column.name: _plain(column.cell(row)) for column in columns})
+        rows.append({column.name: _plain(column.kind, column.cell(row)) for column in columns})
     return rows
 
 
@@ -235,13 +235,20 @@ def _written(value: Cell) -> str | int | float | None:
     return value
 
 
-def _plain(value: Cell) -> Cell:
-    """Return text that any file takes, with secrets redacted; a whole number that no column holds is not known."""
+def _plain(kind: Kind, value: Cell) -> Cell:
+    """Return a cell of its column's type; a whole number that no column holds is not known."""
     if isinstance(value, str):
-        return current().redact(value).encode("utf-8", "backslashreplace").decode()
+        return _text(value)
     if isinstance(value, Given):
         return value.value
+    if kind == "float" and isinstance(value, int):
+        return float(value)
     return None if isinstance(value, int) and abs(value) > _LARGEST else value
+
+
+def _text(text: str) -> str:
+    """Return text that any file takes, with secrets redacted."""
+    return current().redact(text).encode("utf-8", "backslashreplace").decode()
 
 
 def _seconds(record: IterationRecord) -> float | None:
