@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import time
@@ -717,6 +719,38 @@ def test_what_is_closed_to_its_owner_is_opened_again(tmp_path: Path, attack: str
     ended = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False, timeout=60, stdin=subprocess.DEVNULL)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert [one["quality_score"] for one in records(place)] == [10.0, 11.0, 12.0, 13.0, 14.0]
+    assert verify(LoopStore.open(place / ".jumar/loops/t")).problems == ()
+
+
+ACL = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", tag, 0, 0xFFFFFFFF) for tag in (1, 4, 32))  # no rights for anybody
+
+
+def has_acls(directory: Path) -> bool:
+    with contextlib.suppress(OSError, AttributeError):
+        os.setxattr(directory, "system.posix_acl_default", ACL)
+        os.removexattr(directory, "system.posix_acl_default")
+        return True
+    return False
+
+
+@pytest.mark.skipif(without_rights() is None, reason="every file can be read here")
+@pytest.mark.matrix
+@pytest.mark.parametrize("kill", [False, True])
+@pytest.mark.parametrize("isolation", ["none", "copy"])
+@pytest.mark.parametrize(
+    "where", ["store.rglob('.')", "store.parents[1].glob('*/')", "[os.getcwd()]", "[os.mkdir('sub') or 'sub']"]
+)
+def test_an_acl_that_closes_what_is_made_in_a_directory_goes(tmp_path: Path, where: str, isolation: str, *, kill: bool) -> None:
+    if not has_acls(tmp_path):
+        pytest.skip("no ACLs here")
+    act = f"[os.setxattr(one, 'system.posix_acl_default', {ACL!r}) for one in {where} if os.path.isdir(one)]\n"
+    act += "'sub' in os.listdir() and pathlib.Path('sub/text.md').write_text('words')"
+    place = project(tmp_path, act, isolation=isolation, kill=kill)
+    command = [*(without_rights() or []), sys.executable, "-m", "jumar.cli.entry", "run", "--no-input"]
+    for code in (-9, 0) if kill else (0,):
+        ended = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False, timeout=60)
+        assert code == ended.returncode, ended.stdout + ended.stderr
+    assert [0, 1, 2, 3, 4] == [one["iteration_number"] for one in records(place)]
     assert verify(LoopStore.open(place / ".jumar/loops/t")).problems == ()
 
 

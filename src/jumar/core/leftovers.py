@@ -15,6 +15,7 @@ import re
 import secrets
 import shutil
 import stat
+import struct
 import sys
 from pathlib import Path
 from typing import Final
@@ -31,15 +32,35 @@ _OF_THE_MACHINE: Final = frozenset(
 def give_rights(path: str | Path, *, write: bool = True) -> bool:
     """Let the owner read and ``write`` a file, and enter a directory; return whether that was needed.
 
-    What is somebody else's, or a link, is left as it is.
+    What is somebody else's, or a link, is left as it is. An ACL that closes whatever is made in a directory is taken away.
     """
+    given = False
     with contextlib.suppress(OSError):
         mode = os.lstat(path).st_mode
         needed = stat.S_IRWXU if stat.S_ISDIR(mode) else stat.S_IRUSR | (stat.S_IWUSR if write else 0)
         if not stat.S_ISLNK(mode) and mode & needed != needed:
             os.chmod(path, stat.S_IMODE(mode) | needed)
-            return True
-    return False
+            given = True
+        if stat.S_ISDIR(mode) and _closes_what_is_made(path):
+            os.removexattr(path, _DEFAULT_ACL, follow_symlinks=False)
+            given = True
+    return given
+
+
+_DEFAULT_ACL: Final = "system.posix_acl_default"
+_ACL_ENTRY: Final = struct.Struct("<HHI")  # tag, rights, whose
+_ACL_OWNER: Final = 1
+
+
+def _closes_what_is_made(directory: str | Path) -> bool:
+    """Whether a default ACL gives the owner too few rights to what is made in a directory: Linux, the ACLs of POSIX."""
+    if not hasattr(os, "getxattr"):
+        return False
+    try:
+        acl = os.getxattr(directory, _DEFAULT_ACL, follow_symlinks=False)
+    except OSError:
+        return False
+    return any(tag == _ACL_OWNER and rights != stat.S_IRWXO for tag, rights, _ in _ACL_ENTRY.iter_unpack(acl[4:]))
 
 
 def is_of_the_machine(error: BaseException | None) -> bool:
