@@ -163,7 +163,26 @@ def test_other_addresses_are_no_change_of_the_loop(fresh_place: Path, server: Ju
     assert [f"/{TOKEN}/a", f"/{TOKEN}/b"] == [seen.path for seen in server.seen]
     kinds = [path.name.partition("-")[2] for path in (fresh_place / ".jumar/loops/t/decisions").glob("*accept*")]
     assert [] == kinds
-    assert "notify" not in json.dumps(call_json("report", "t")["config"]["run"])
+    [entry] = call_json("report", "t")["config"]["run"]["notify"]["urls"]
+    assert re.fullmatch(r"sha256:[0-9a-f]{16}", entry)
+    config.unlink()
+    call("run", "--id", "t", "-n", "3", "--root", ".jumar", check=0)
+    assert 2 == len(server.seen), "whom the record knows by their hash alone cannot be told"
+
+
+def test_other_addresses_are_refused_where_an_agent_that_nobody_watched_may_have_written_them(
+    fresh_place: Path, server: JudgeServer
+):
+    config = loop(fresh_place, (0.6, 0.9), address(server, "/a"))
+    call("run", "-n", "1", check=0)
+    start = fresh_place / ".jumar/loops/t/attempts"
+    for end in sorted(start.glob("*.end.json"))[-1:]:
+        end.unlink()  # killed while it ran
+    config.write_text(config.read_text().replace(f"{TOKEN}/a", "b"))
+    refused = call("run", "-n", "2", check=2)
+    assert "notify.urls" in refused.err
+    assert TOKEN not in refused.err
+    call("run", "-n", "2", "--accept-changes", check=0)
 
 
 @pytest.mark.parametrize(

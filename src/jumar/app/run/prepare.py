@@ -77,7 +77,7 @@ _ALIKE = (LoopConfig.model_fields.keys() & LoopSettings.__dataclass_fields__.key
 }
 """Keys of ``[loop]`` that are settings of the engine as they stand; a new one needs no line here."""
 
-_FREE_TABLES = ("stop.", "budget.", "retry.", "redact.", "hooks.", "telemetry.", "mlflow.")
+_FREE_TABLES = ("stop.", "budget.", "retry.", "redact.", "hooks.", "telemetry.", "mlflow.", "notify.")
 _LOOKED_AT_APART = frozenset({"loop.max_iterations", "loop.id", "stop.max_seconds", *(f"budget.{key}" for key in LIMITS)})
 
 
@@ -367,7 +367,8 @@ def _document(settings: LoopSettings, limits: LimitsInForce, options: Given) -> 
 
 def _recorded(config: JumarConfig, defaults: Mapping[str, Any]) -> dict[str, Any]:
     recorded = said_otherwise(defaults, config)
-    recorded.pop("notify", None)  # who is told of a run is no matter of the loop, and its addresses hold tokens
+    if config.notify.urls:  # addresses hold tokens
+        recorded["notify"]["urls"] = config.notify.digests()
     return {**redacted_json(recorded, current().redact), **({"redact": recorded["redact"]} if "redact" in recorded else {})}
 
 

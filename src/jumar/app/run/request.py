@@ -127,7 +127,7 @@ def _recorded_config(given: Mapping[str, Any], root: Path) -> tuple[JumarConfig,
     run: object = config_now(store).get("run")
     if not isinstance(run, Mapping) or store.workdir is None:
         return None
-    recorded = cast("Mapping[str, Any]", run)
+    recorded = {table: keys for table, keys in cast("Mapping[str, Any]", run).items() if table != "notify"}  # digests
     where = f"the recorded configuration of loop '{escape(name)}'"
     if "[redacted" in json.dumps(recorded):
         raise ConfigError(f"{where} leaves a secret out: resume with the whole command that began it")
