@@ -208,6 +208,6 @@ def test_every_record_of_the_package_has_types_that_json_has() -> None:
         kinds += kind.__subclasses__()
         if kind.__module__.startswith("jumar.") and dataclasses.is_dataclass(kind):
             known.add(kind)
-            with contextlib.suppress(StoreDamagedError):
+            with contextlib.suppress(StoreDamagedError, ConfigError):  # of one that may not be empty
                 load(kind, Fields({}, "empty"))
     assert len(known) > 40
