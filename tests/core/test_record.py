@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import jumar
 from jumar.core.codec import FORMAT, Fields, decode, encode
 from jumar.core.record import FileRecord, Record, dump, load, stored
-from jumar.errors import FormatTooNewError, JumarError, StoreDamagedError
+from jumar.errors import ConfigError, FormatTooNewError, JumarError, StoreDamagedError
 from jumar.model.attempts import AttemptEnd, AttemptStart
 from jumar.model.records import IterationRecord, Usage
 
