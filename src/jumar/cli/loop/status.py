@@ -105,7 +105,7 @@ def _row(status: LoopStatus) -> TableRow:
         str(status.done) if known else "",
         _score(status.best),
         UNKNOWN if status.chosen is None else str(status.chosen.record.iteration_number),
-        duration(spend.seconds if known else None),
+        duration((spend.seconds or None) if known else None),
         _about(spend) if known else UNKNOWN,
     )
     return TableRow(cells=cells, style=_STYLES.get(status.state, ""))
@@ -150,7 +150,7 @@ def _lines(status: LoopStatus) -> list[str]:
         lines.append(f"learned   {escape(learned_words(learned))}")
     if (decided := decided_document(last)) is not None:
         lines.append(f"auto      {escape(decided_words(decided))}")
-    lines.append(f"time      {duration(spend.seconds)}{_left(left['seconds'], duration)}")
+    lines.append(f"time      {duration(spend.seconds or None)}{_left(left['seconds'], duration)}")
     lines.append(f"tokens    {spent_tokens(spend, budget)}{_left(left['tokens'], count)}")
     lines.append(f"cost      {spent_money(spend, budget).removeprefix('cost ')}{_left(left['cost_usd'], _money)}")
     if status.failures:

@@ -52,7 +52,7 @@ from jumar.loop.report.reasons import (
 from jumar.loop.report.rows import VERIFIED, change, changes, started_from, tests_of, trajectory_rows
 from jumar.loop.report.spending import TOOK_COLUMNS, passes_text, spent_money, spent_tokens, took_rows, took_sentences
 from jumar.loop.store.in_force import TrailEntry
-from jumar.model import CheckResult, IterationRecord
+from jumar.model import CheckResult, IterationRecord, Spend
 from jumar.model.budget.pricing import DEFAULT_MAX_ITERATIONS
 
 MOST_BARS: Final = 200
@@ -209,7 +209,7 @@ def _meets(report: LoopReport, chosen: IterationRecord) -> str:
 def _spent(report: LoopReport) -> str:
     """Return the loop's total as one line; what is unknown says so. Where attempts were written, their section has the rest."""
     spend = report.spend
-    parts = [passes_text(report.passes, spend.iterations), duration(spend.seconds), _tokens(report)]
+    parts = [passes_text(report.passes, spend.iterations), _time(spend), _tokens(report)]
     return ", ".join([*(part for part in parts if part), spent_money(spend, report.budget, places=4)])
 
 
@@ -296,8 +296,13 @@ def _facts(report: LoopReport) -> list[tuple[str, str, str]]:
         *facts,
         ("Iterations", _passes(report), _stopped(report)),
         ("Cost", money if known else UNKNOWN, cost),
-        ("Time", duration(report.spend.seconds), runs),
+        ("Time", _time(report.spend), runs),
     ]
+
+
+def _time(spend: Spend) -> str:
+    """Return the time that was spent: where nothing took any, nobody measured it."""
+    return duration(spend.seconds or None)
 
 
 def _verified(report: LoopReport, chosen: IterationRecord) -> list[str]:
@@ -387,9 +392,8 @@ def _detail(report: LoopReport, record: IterationRecord) -> dict[str, Any]:
     reasons = [record.status_reason] if record.status_reason else []
     reasons += record.reasons
     if record.commits:
-        reasons.append(
-            f"The generator made {plural(len(record.commits), 'commit')}: {', '.join(name[:12] for name in record.commits)}"
-        )
+        made = f"The generator made {plural(len(record.commits), 'commit')}" if record.measured is None else "Commit"
+        reasons.append(f"{made}: {', '.join(name[:12] for name in record.commits)}")
     return {
         "name": _which(record.iteration_number).removeprefix("The ").capitalize(),
         "short": _short(record),

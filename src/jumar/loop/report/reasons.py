@@ -248,7 +248,7 @@ def _declined_after(report: LoopReport, chosen: IterationRecord) -> list[str]:
     lower = {number: one for number, one in known.items() if not report.is_noise(number)}
     if not lower:
         return [f"Lower in {listing(list(known))}, but within the noise"] if known else []
-    if score - min(lower.values()) < NOTICEABLE:
+    if report.measured is None and score - min(lower.values()) < NOTICEABLE:
         return [f"Lower in {listing(list(lower))}, by less than {point_text(NOTICEABLE)}"]
     worst = min(lower.values())
     size = f"by {'up to ' if len(lower) > 1 else ''}{point_text(score - worst)}"

@@ -222,7 +222,7 @@ def _note(
     elif number == chosen:
         parts.append("★ selected")
     elif number == best:
-        parts.append("highest score")
+        parts.append("highest score" if record.measured is None else "best score")
     if record.status != "ok":
         parts.append(record.status.replace("_", " "))
     elif len(parts) == 0 and parent is not None and (change(record, parent) or 0) < 0:
