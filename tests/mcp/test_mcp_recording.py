@@ -279,6 +279,20 @@ def test_a_call_that_is_cancelled_loses_nothing(place: Path):
     assert not [each for each in psutil.process_iter(["cwd"]) if str(each.info["cwd"] or "").startswith(str(place))]
 
 
+def test_a_check_that_kills_its_run_is_told(place: Path):
+    once = 'cd "$JUMAR_PROJECT_DIR" && ! test -e once || { rm once; kill -9 $PPID; }'
+
+    async def work() -> None:
+        async with over_stdio(place) as client:
+            await client.call("start_loop", objective="x", checks=[once, "false"])
+            (place / "once").touch()
+            assert "killed (signal 9)" in await client.refused("record_iteration")
+            assert (await client.call("record_iteration"))["score"] == 50.0
+
+    running(work)
+    subprocess.run([*JUMAR, "verify"], cwd=place, check=True, capture_output=True)
+
+
 def test_a_server_that_is_killed_loses_nothing(place: Path):
     async def start(client: Client) -> None:
         await client.call("start_loop", objective="x", checks=[*CHECKS, "test ! -e slow || sleep 3"])

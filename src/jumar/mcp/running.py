@@ -59,6 +59,10 @@ class Run:
         except ValueError:
             document = {}
         if "loop_id" not in document:
+            if process.returncode < 0:
+                raise RunFailedError(
+                    f"`jumar run` was killed (signal {-process.returncode}): nothing recorded is lost, call again"
+                )
             error: dict[str, Any] = document.get("error") or {}
             raise RunFailedError(str(error.get("message") or "\n".join(said)[-_LAST_WORDS:] or f"exit code {process.returncode}"))
         return document
