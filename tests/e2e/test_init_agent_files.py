@@ -124,7 +124,9 @@ BROKEN: dict[str, tuple[str, str, Any, str]] = {
     "an inline table": ("codex", ".codex/config.toml", "mcp_servers = {}\n", "nothing can be added to `mcp_servers`"),
     "a number": ("codex", ".codex/config.toml", "mcp_servers = 3\n", "nothing can be added to `mcp_servers`"),
     "not UTF-8": ("codex", "AGENTS.md", b"\xff", "AGENTS.md: not UTF-8 at byte 0"),
-    "half a section": ("codex", "AGENTS.md", "a\n<!-- /jumar -->\n", "AGENTS.md:2: a mark of jumar's section"),
+    "half a section": ("codex", "AGENTS.md", "a\n<!-- /jumar -->\n", "AGENTS.md:2: half a mark of jumar's section"),
+    "two sections": ("codex", "AGENTS.md", 2 * "<!-- jumar: a -->\n<!-- /jumar -->\n", "AGENTS.md:4: half a mark"),
+    "a name that leads out": ("gemini", ".gemini/settings.json", '{"context": {"fileName": "../x.md"}}', "../x.md: leads out of"),
     "a file for a folder": ("codex", ".codex", "x", "config.toml: cannot be read: Not a directory"),
     "a folder for a file": ("codex", "AGENTS.md", None, "AGENTS.md: cannot be read: it is no regular file"),
 }
@@ -153,7 +155,7 @@ def test_links_are_followed_inside_and_refused_outside(fresh_place: Path):
     assert "record_iteration" in (fresh_place / "AGENTS.md").read_text()
     (fresh_place / "AGENTS.md").unlink()
     (fresh_place / "AGENTS.md").symlink_to(outside)
-    assert "AGENTS.md: is a link out of" in call("init", "--agent", "codex", check=2).err
+    assert "AGENTS.md: leads out of" in call("init", "--agent", "codex", check=2).err
     assert outside.read_text() == "theirs\n"
     assert not (fresh_place / ".codex").exists()
     (fresh_place / "AGENTS.md").unlink()

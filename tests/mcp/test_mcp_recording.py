@@ -16,10 +16,9 @@ from typing import Any
 
 import psutil
 import pytest
-from mcp_kit import JUMAR, Client, over_stdio, running
+from mcp_kit import BEGIN, JUMAR, Client, over_stdio, running
 
 CHECKS = ["grep -q one text.md", "grep -q two text.md"]
-BEGIN = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}}
 START = {"objective": "one and two", "checks": CHECKS}
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
+import signal
+import subprocess
 import sys
 import urllib.error
 import urllib.request
 from pathlib import Path
 
 import pytest
-from mcp_kit import Served, over_http, over_stdio, running, serving_http
+from mcp_kit import BEGIN, JUMAR, Served, over_http, over_stdio, running, serving_http
 
 from jumar.errors import NotFoundError
 from jumar.mcp.places import Places
@@ -50,6 +52,17 @@ def test_only_who_knows_the_token_comes_in(place: Path):
         assert asked(served, **right, host="evil.example") == 421
         assert asked(served, **right, origin="http://evil.example") == 403
         assert asked(served, **right) not in {401, 403, 421}
+
+
+def test_a_person_who_tries_it_in_a_terminal_ends_it_with_ctrl_c(place: Path):
+    with subprocess.Popen([*JUMAR, "mcp"], cwd=place, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdin.write(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": BEGIN}) + "\n")
+        server.stdin.flush()
+        assert server.stdout.readline()
+        server.send_signal(signal.SIGINT)
+        assert server.wait(10) == -signal.SIGINT
 
 
 def test_two_agents_in_one_repository_do_not_disturb_each_other(place: Path):

@@ -23,6 +23,11 @@ from pydantic import FileUrl
 from mcp import ClientSession, StdioServerParameters
 
 JUMAR = [sys.executable, "-m", "jumar.cli.entry"]
+BEGIN: dict[str, Any] = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": {"name": "t", "version": "0"},
+}
 LIMIT = 2_048  # bytes of an answer without detail
 
 

@@ -76,7 +76,7 @@ def _read(path: Path, directory: Path) -> tuple[str | None, Path, int]:
     try:
         target, top = path.resolve(), directory.resolve()
         if top not in target.parents:
-            raise ConfigError(f"{shown}: is a link out of {escape(str(directory))}; put a file of its own there")
+            raise ConfigError(f"{shown}: leads out of {escape(str(directory))}; put a file of its own there")
         mode = stat.S_IMODE(target.stat().st_mode)
         text = read_bytes(target).decode()
     except FileNotFoundError:
@@ -97,7 +97,7 @@ def _with_section(path: Path, text: str) -> str | None:
     marks, found = [*_MARK.finditer(text)], [*_SECTION.finditer(text)]
     if len(marks) != 2 * len(found) or len(found) > 1:
         line = text.count("\n", 0, marks[len(marks) - 1].start()) + 1
-        raise ConfigError(f"{escape(str(path))}:{line}: a mark of jumar's section without its other half; remove the marks")
+        raise ConfigError(f"{escape(str(path))}:{line}: half a mark of jumar's section, or a second one: remove the marks")
     if found:
         new = text[: found[0].start()] + section.replace("\n", _line_end(text)) + text[found[0].end() :]
     else:

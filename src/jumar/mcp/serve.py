@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -20,8 +21,9 @@ _REFUSED: Final = b"A token is needed: the second line that `jumar mcp --http` p
 
 
 def serve_stdio(top: Path, root: Path) -> None:
-    """Serve one client over stdin and stdout, until it closes them."""
-    with contextlib.suppress(KeyboardInterrupt, BrokenPipeError):
+    """Serve one client over stdin and stdout, until it closes them; Ctrl-C ends it at once, what it runs ends in its own time."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # else it waits for the thread that waits for stdin
+    with contextlib.suppress(BrokenPipeError):
         create_server(top, root).run()
 
 
