@@ -50,11 +50,12 @@ class AttemptEnd(FileRecord):
     """How the step ended. ``lost`` was written later by somebody else: the process died and nothing is known.
 
     ``seconds`` is monotonic time; of a lost attempt it is the time up to its last heartbeat, None when there was none. ``notes``
-    say what of its usage report was not usable. ``known_cost_usd`` is what is known of a cost that is not known whole (a judge of
-    which one call did not say). ``wait_seconds`` is how long a rate-limited one was told to wait, None when it was not told.
+    say what of its usage report was not usable. ``known_cost_usd`` is what is known of a cost that is not known whole (a judge
+    of which one call did not say). ``wait_seconds`` is how long a rate-limited one was told to wait, None when it was not told.
     ``printed`` is whether it printed anything (None: nobody looked). ``failure`` is what went wrong, by kind. ``answers`` are
     what checks and scorers said in an evaluation that came to its end: they were paid for. ``tree`` is a digest of the working
-    directory as a generator left it, None where it could not be read.
+    directory as a generator left it, None where it could not be read. ``said`` is a summary of what it printed, None where
+    nobody was asked for one.
     """
 
     outcome: Outcome
@@ -73,6 +74,7 @@ class AttemptEnd(FileRecord):
     failure: FailureKind | None = None
     answers: Mapping[str, Any] | None = field(default=None, hash=False, metadata=stored(omit=True))
     tree: str | None = field(default=None, metadata=stored(omit=True))
+    said: tuple[str, ...] | None = field(default=None, metadata=stored(omit=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -66,7 +66,7 @@ class GenerateOutcome:
     ``stdout`` is its standard output, the middle left out where it was long; ``errors`` the lines of its output that look like
     errors; ``notes`` what was wrong with the usage that it reported. ``rate_limited`` when it failed because its provider
     wants it to wait (``usage.retry_after`` seconds, where that is known); ``blocked`` is why it cannot go on without a person.
-    ``printed`` is whether it printed anything, None when nobody looked.
+    ``printed`` is whether it printed anything, None when nobody looked; ``said`` a summary of that, where there is one.
     """
 
     exit_code: int | None
@@ -82,6 +82,7 @@ class GenerateOutcome:
     rate_limited: bool = False
     blocked: str | None = None
     printed: bool | None = None
+    said: tuple[str, ...] = ()
 
 
 class Generator(Protocol):

@@ -338,6 +338,7 @@ class MemoryConfig(Section):
     """``[memory]``: whether the prompt carries what fits of earlier reflections, and how they are found."""
 
     enabled: bool = False
+    summarise: Command | None = None
     embedder: str = "words"
     loops: Literal["this", "all"] = "all"
     max_k: Count = 8

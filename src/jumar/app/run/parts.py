@@ -18,6 +18,7 @@ from jumar.app.config.tables import MemoryConfig, load_function, load_prices
 from jumar.app.run.evaluator import Evaluators, Place
 from jumar.errors import ConfigError
 from jumar.loop.checks.validators import CommandValidator, PythonValidator
+from jumar.loop.generators.carry_over import SummarisingGenerator
 from jumar.loop.generators.generators import CommandGenerator, CumulativeGenerator, PricedGenerator, PythonGenerator
 from jumar.loop.generators.memory import Memory, Note
 from jumar.loop.generators.workdir import WorkdirGenerator
@@ -50,13 +51,13 @@ def build_parts(
     scorers = config.scorers or ([ScorerConfig(builtin="checks")] if config.evaluator is None else [])
     runtime = ScorerRuntime(stop=switch.immediate, search=(base.resolve(),), evaluators=evaluators.of_options)
     judged = () if config.evaluator is None else evaluators.scorers(config.evaluator)
+    generator = PricedGenerator(
+        generator=generator, table=prices, model=config.budget.model, wanted=config.budget.max_cost_usd is not None
+    )
+    if config.memory.summarise is not None:
+        generator = SummarisingGenerator(generator, config.memory.summarise, switch.immediate)
     return LoopParts(
-        generator=PricedGenerator(
-            generator=generator,
-            table=prices,
-            model=config.budget.model,
-            wanted=config.budget.max_cost_usd is not None,
-        ),
+        generator=generator,
         validators=tuple(_validator(validator, base, switch) for validator in config.validators),
         scorers=(*(_scorer(scorer, runtime) for scorer in scorers), *judged),
         memory=build_memory(config.memory, base),

@@ -22,6 +22,7 @@ from jumar.loop.engine.run_context import FAILED, Answers, LoopRun, Way, elsewhe
 from jumar.loop.engine.step_context import Briefing
 from jumar.loop.engine.verdict import Verdict, first_broken, refuse_broken_start, verdict, with_findings
 from jumar.loop.events.events import PhaseStarted
+from jumar.loop.generators.carry_over import carry_over
 from jumar.loop.generators.failures import analyze, without_effect
 from jumar.loop.hooks import reset_failure
 from jumar.loop.ranking.score import resolve_weights
@@ -97,6 +98,8 @@ class Evaluation:
         else:
             noted = (f"thrown away, as it cannot be kept: {failed[1]}",) if failed[0] == "snapshot_failed" else ()
             judged = Verdict(verification="skipped", status=failed[0], status_reason=failed[1], reflections=noted)
+        said = carry_over(ended, verified=judged.verification == "passed")
+        judged = replace(judged, reflections=(*judged.reflections, *said))
         found = tuple(dict.fromkeys((*_findings(pending.stage), *answers.found)))
         return with_findings(judged, found), found
 

@@ -141,6 +141,7 @@ class IterationStep:
             notes=outcome.notes,
             wait_seconds=outcome.usage.retry_after if kind == "rate_limited" else None,
             printed=outcome.printed,
+            said=outcome.said or None,
             failure=failure_of_attempt(kind),
         )
 

@@ -29,6 +29,8 @@ BrokenKind = Literal["validator_broken", "scorer_broken"]
 _REFLECTED = 0.999  # a dimension this good leaves nothing to reflect on
 _WEAKNESSES = 10  # of one evaluation: notes are for later iterations, and their prompts stay short
 _LONGEST = 500  # characters of one
+_NAMED = 3  # failing tests of one check
+_NAME = 120  # characters of one's name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +131,17 @@ def _reflections(checks: Sequence[CheckResult], readings: Sequence[ScoreReading]
         if reading.judgement is not None
         for text in reading.judgement.weaknesses[:_WEAKNESSES]
     ]
-    return tuple(failing + weak + judged)
+    return tuple(failing + [line for line in map(_failing_tests, checks) if line] + weak + judged)
+
+
+def _failing_tests(check: CheckResult) -> str:
+    """Return which tests of a check fail, those alone that did not before where there are some; empty where none has a name."""
+    names = check.new_failures or check.failures
+    if check.passed or not names:
+        return ""
+    shown = (cut(escape(" ".join(name.split())).replace("`", "'"), _NAME) for name in names[:_NAMED])
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return f"failing: {', '.join(f'`{name}`' for name in shown)}{more}"
 
 
 _PERFECT: Final = 100.0

@@ -98,6 +98,15 @@ def last_words(output: str) -> str:
     return said or next(plain, last)
 
 
+def document_texts(line: str) -> tuple[str, ...]:
+    """Return the lines of what a JSON document in ``line`` says; nothing where the line is none, or says nothing."""
+    document = _document(line)
+    if document is None:
+        return ()
+    said = (document.get(key) for key in ("result", "message", "text", "error"))
+    return tuple(each for text in said if isinstance(text, str) for each in text.splitlines()[-MAX_ERRORS:])
+
+
 def _document(line: str) -> Mapping[str, Any] | None:
     if not line.lstrip().startswith("{"):
         return None
