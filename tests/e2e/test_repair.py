@@ -133,3 +133,14 @@ def test_without_iterations_the_loop_goes_on_after_a_repair_and_pays_on(place: P
     jumar(place, "verify", "t", check=0)
     assert (place / "a.txt").read_text() == "9\n"
     assert len(list((loop / "attempts").glob("*.start.json"))) > before
+
+
+@pytest.mark.parametrize("name", ["attempts/0000900.start.json", "attempts/000900.start.json", "decisions/0900-select.json"])
+def test_a_number_that_nobody_reached_makes_nothing_missing(place: Path, name: str) -> None:
+    loop = place / ".jumar/loops/t"
+    attempts = sorted(path.name for path in (loop / "attempts").iterdir())
+    (loop / name).write_text("{}")
+    assert len(jumar_json(place, "verify", "t", check=14)["loops"][0]["problems"]) < 3
+    jumar(place, "repair", "t", "-y", check=0)
+    assert attempts == sorted(path.name for path in (loop / "attempts").iterdir())
+    jumar(place, "verify", "t", check=0)

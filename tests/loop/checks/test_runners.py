@@ -650,7 +650,7 @@ def test_nodes_own_runner_itself(tmp_path: Path, reporter: str):
     [
         *[(path, True) for path in ("conftest.py", "any/where/conftest.py", "src/sitecustomize.py", "web/jest.config.mjs")],
         *[(path, True) for path in ("web/.mocharc.json", "a/b/vitest.config.ts", ".config/nextest.toml", "x/phpunit.xml.dist")],
-        *[(path, True) for path in ("setup.cfg", "tests/pyproject.toml", "tox.ini", "vite.config.ts", "GNUmakefile")],
+        *[(path, True) for path in ("setup.cfg", "tests/pyproject.toml", "tox.ini", "vite.config.ts", "GNUmakefile", "rakefile")],
         *[(path, True) for path in (".cargo/config.toml", "tests/.cargo/config.toml", ".mvn/maven.config")],
         *[(path, False) for path in ("lib/setup.cfg", "tests/data/pyproject.toml", "lib/.cargo/config.toml", "config.toml")],
         *[(path, True) for path in ("x-1.0.dist-info/entry_points.txt", "tests/x.EGG-INFO/entry_points.txt")],

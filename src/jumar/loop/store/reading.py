@@ -141,9 +141,12 @@ def iteration_numbers(names: set[str]) -> list[int]:
 
 def attempt_names(names: set[str]) -> tuple[set[int], set[int]]:
     """Return the numbers of the attempts that started and of those that ended."""
-    starts = {natural(name[: -len(_START)]) for name in names if name.endswith(_START)}
-    ends = {natural(name[: -len(_END)]) for name in names if name.endswith(_END)}
-    return {each for each in starts if each is not None}, {each for each in ends if each is not None}
+    starts, ends = ({natural(name[: -len(end)]) for name in names if name.endswith(end)} for end in (_START, _END))
+    # a number that is written otherwise is no attempt's
+    return (
+        {each for each in starts if each is not None and f"{each:06d}{_START}" in names},
+        {each for each in ends if each is not None and f"{each:06d}{_END}" in names},
+    )
 
 
 _OUTPUT: Final = frozenset({"output_tail", "answers", "tree"})

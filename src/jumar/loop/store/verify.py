@@ -255,8 +255,6 @@ class _Check(Findings):
                 self.gone(path, "is the end of an attempt whose start is missing", start)
             else:
                 self.problem(path, "was not written by jumar", NOT_OURS)
-        for number in _gaps(starts, ends):
-            self._gap(self._paths.attempt_start(number), "attempts")
         found: dict[int, Attempt] = {}
         for number in sorted(starts):
             path = self._paths.attempt_start(number)
@@ -265,6 +263,8 @@ class _Check(Findings):
                 found[number] = light(attempt)
                 if attempt.end is None:
                     self.notes.append(f"{self.shown(path)}: has no end yet; if nothing runs, the next run counts it as lost")
+        for number in _gaps(starts | ends, found):
+            self._gap(self._paths.attempt_start(number), "attempts")
         return found
 
     def _gap(self, path: Path, what: str) -> None:
@@ -349,6 +349,7 @@ class _Check(Findings):
     def _numbered(self, directory: Path, what: str, read: Callable[[Path, int], _T]) -> Iterator[tuple[Path, int, _T]]:
         """Yield the records of a directory that can be read, with their paths and numbers."""
         numbered: dict[int, str] = {}
+        found: set[int] = set()
         for name in self.names(directory):
             path, number = directory / name, decision_number(name)
             if number is None:
@@ -359,8 +360,9 @@ class _Check(Findings):
                 numbered[number] = name
                 record = self.guard(path, partial(read, path, number))
                 if record is not None:
+                    found.add(number)
                     yield path, number, record
-        for number in _gaps(numbered):
+        for number in _gaps(numbered, found):
             self._gap(directory / f"{number:04d}-*.json", f"{what}s")
 
     def _decisions(self) -> list[Decision]:
@@ -392,10 +394,9 @@ class _Check(Findings):
                 self.problem(directory / ARTIFACTS, "is missing", BACKUP)
 
 
-def _gaps(numbers: Collection[int], others: Collection[int] = ()) -> Iterator[int]:
-    """Yield the first of the numbers that are missing below the highest of ``numbers``, which may be anybody's."""
-    missing = (each for each in range(1, max(numbers, default=0)) if each not in numbers and each not in others)
-    return itertools.islice(missing, _TOLD)
+def _gaps(there: Collection[int], read: Collection[int]) -> Iterator[int]:
+    """Yield the first of the numbers that are not ``there`` below the highest that was ``read``: any other may be anybody's."""
+    return itertools.islice((each for each in range(1, max(read, default=0)) if each not in there), _TOLD)
 
 
 def _manifest_file(path: Path) -> ManifestFile:

@@ -59,6 +59,7 @@ _CONFIGURATION: Final = (
     _Reads("ctest", ("CTestCustom.cmake", "CTestCustom.ctest")),
     _Reads("bats", ("setup_suite.bash",)),
     _Reads("make", (), ("GNUmakefile", "makefile")),
+    _Reads("rake", (), ("rakefile",)),
 )
 
 OWN: Final = tuple(name for row in _CONFIGURATION for name in row.own)
