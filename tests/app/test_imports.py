@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,37 @@ def test_spaces_for_tabs_short_rows_and_lines_that_are_none(tmp_path: Path) -> N
     assert [each.ranks for each in found.experiments] == [True, True, False, False, False]  # unknown statuses never rank
 
 
+@pytest.mark.parametrize("ran", ["finished", "ok", "COMPLETE", "success", "done", "passed"])
+def test_a_status_that_only_says_that_it_ran_ranks_and_a_crash_beside_it_does_not(tmp_path: Path, ran: str) -> None:
+    found = _history(tmp_path, f"Name,State,val_loss\na,{ran},0.9\nb,crashed,0.1\nc,{ran},0.5\n", name="runs.csv")
+    assert [(each.value, each.fate, each.ranks) for each in found.experiments] == [
+        (0.9, "untold", True),
+        (None, "crashed", False),
+        (0.5, "untold", True),
+    ]
+
+
+def test_rows_that_nobody_can_rank_are_refused_with_their_status(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"no row has acc and can be ranked: nobody knows whether one whose status is 'zork'"):
+        _history(tmp_path, "run,acc,status\n1,0.5,zork\n2,,failed\n")
+
+
+def test_semicolons_quoted_cells_of_tabs_and_a_long_cell_of_commas_are_read(tmp_path: Path) -> None:
+    semicolons = _RATCHET.replace("\t", ";")
+    quoted = "\n".join("\t".join(f'"{cell}"' for cell in line.split("\t")) for line in _RATCHET.splitlines())
+    long = _RATCHET.replace("\t", ",").replace("try 1", "x" * 200_000)
+    for text in (semicolons, quoted, long):
+        assert _values(_history(tmp_path, text)) == [0.99, 0.98, 1.02, None, 0.97, 0.975]
+
+
+def test_many_columns_take_no_longer_than_their_cells(tmp_path: Path) -> None:
+    names = "\t".join(f"c{number}" for number in range(8_000))
+    rows = "\n".join("\t".join([str(row)] * 8_000) for row in (1, 2))
+    begun = time.process_time()
+    assert _values(_history(tmp_path, f"{names}\n{rows}\n", metric="c7", direction="max")) == [1.0, 2.0]
+    assert time.process_time() - begun < 10  # looking at every name for each of them takes minutes
+
+
 def test_single_spaces_leave_the_description_whole(tmp_path: Path) -> None:
     found = _history(tmp_path, "commit val_bpb status description\naaaaaaa 1.5 keep the first one of all\n")
     assert found.experiments[0].note == "the first one of all"
@@ -143,7 +175,7 @@ def test_json_lines_say_metric_and_direction_and_a_second_loop_is_left_out(tmp_p
         ("run\tacc\n", "holds no rows"),
         ("[1, 2", "not readable as JSON"),
         ("run\tname\n1\tx\n", "no column of numbers"),
-        ("run\tacc\tstatus\n1\t0.5\tcrash\n", "no row has a acc that can be ranked|no column of numbers"),
+        ("run\tacc\tstatus\n1\t0.5\tcrash\n", "no row has acc and can be ranked|no column of numbers"),
     ],
 )
 def test_a_file_that_holds_no_history_is_refused_by_name(tmp_path: Path, text: str, why: str) -> None:

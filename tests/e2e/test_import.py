@@ -100,6 +100,31 @@ def test_another_one_is_selected_and_nothing_is_applied(imported: str) -> None:
     call("verify", check=0)
 
 
+def test_where_lower_is_better_no_view_says_the_opposite(imported: str) -> None:
+    assert "the lowest of 4 valid scores is 0.9752" in call("report", check=0).out
+    assert "on a scale of 0 to 100" not in call("report", "--format", "html", check=0).out
+    watched = call("watch", imported, check=0).out
+    assert "0.975 ┤" in watched or "0.9752 ┤" in watched
+    assert "1.02 ┤" in watched
+    assert "100 ┤" not in watched
+    call("select", "--use", "4", "--reason", "it is simpler", check=0)
+    assert "best score" in call("show", check=0).out
+    assert "lowest    " in call("watch", imported, check=0).out
+    assert imported_json("autoresearch", "results.tsv")["best_iteration"] == 1  # by the metric, whatever was selected since
+
+
+def test_what_comes_after_the_lowest_does_not_rise_again_but_is_not_better(fresh_place: Path) -> None:
+    (fresh_place / "runs.csv").write_text("run,loss\n1,0.9\n2,0.5\n3,0.7\n4,0.8\n")
+    call("import", "table", "runs.csv", "--metric", "loss", "--direction", "min", check=0)
+    assert "Nothing after iteration 1 (0.5) is better" in call("report", check=0).out
+
+
+def test_of_what_is_as_good_as_the_start_the_start_is_the_best(fresh_place: Path) -> None:
+    (fresh_place / "runs.csv").write_text("run,acc,status\n1,0.5,keep\n2,0.4,discard\n3,0.5,discard\n")
+    assert imported_json("table", "runs.csv", "--metric", "acc", "--direction", "max")["best_iteration"] == 0
+    assert "**Selected Iteration**: 0" in call("report", check=0).out
+
+
 def test_a_table_needs_its_metric_and_tells_a_typo(fresh_place: Path) -> None:
     (fresh_place / "runs.csv").write_text("run,accuracy,seconds\n1,0.5,3\n2,0.75,4\n3,0.7,5\n")
     assert "--metric" in call("import", "table", "runs.csv", check=2).err

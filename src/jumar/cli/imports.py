@@ -164,13 +164,13 @@ def _show(found: Imported) -> None:
     better = "higher is better" if history.direction == "max" else "lower is better"
     print_line("imported", f"{plural(len(report.records), 'iteration')} as {escape(found.store.loop_id)}{_before(found)}")
     print_line("found", "; ".join(history.found))
-    best, last = report.chosen, report.final
+    best, last = found.best, report.final
     if best is not None and last is not None:
         metric = escape(history.metric)
         print_line("best", f"{points(report.score_of(best) or 0)} {metric} ({better}), iteration {best}")
         if last.iteration_number != best:
             print_line("last", f"{_score(found, last.iteration_number)}, iteration {last.iteration_number}")
-    if found.last_kept is not None and report.score_of(found.last_kept) != report.chosen_quality:
+    if found.last_kept is not None and best is not None and report.score_of(found.last_kept) != report.score_of(best):
         print_line("kept", f"{_score(found, found.last_kept)}, iteration {found.last_kept}: what the loop itself ended with")
     left = [
         f"{plural(count, noun)} {what}"

@@ -79,11 +79,14 @@ def _clean(value: float) -> float:
     return float(f"{value:.6g}")
 
 
+def extreme(score: float) -> str:
+    """Return the word for the best of all scores: ``highest``, or ``lowest`` on a scale of its own where lower is better."""
+    return "lowest" if isinstance(score, Given) and score.scale.direction == "min" else "highest"
+
+
 def superlative(score: float, what: str) -> str:
     """Return how the best score is called: ``Highest`` and ``what``; on a scale of its own the metric, ``Lowest val_bpb``."""
-    if not isinstance(score, Given):
-        return f"Highest {what}"
-    return f"{'Highest' if score.scale.direction == 'max' else 'Lowest'} {score.scale.metric}"
+    return f"{extreme(score).capitalize()} {score.scale.metric if isinstance(score, Given) else what}"
 
 
 def sides(score: float, lower: str, higher: str) -> tuple[str, str]:

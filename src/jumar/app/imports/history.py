@@ -17,16 +17,18 @@ from jumar.core.text import cut, escape, nearest
 from jumar.errors import UsageError
 
 Fate = Literal["kept", "discarded", "crashed", "unknown", "untold"]
-"""What a status says became of an experiment; ``untold`` where the table has no status at all."""
+"""What a status says became of an experiment; ``untold`` where the table has none, or one that only says that it ran."""
 
 _WORDS: Final[Mapping[Fate, str]] = {
-    "kept": "keep kept keeps accept accepted baseline best new_best improved improvement true yes",
+    "kept": "keep kept keeps accept accepted adopt adopted advance baseline best better committed merged new_best improved "
+    "improvement promoted retain retained true winner yes",
     "discarded": "discard discarded revert reverted reject rejected rollback rolled_back drop dropped worse not_kept "
     "no_improvement false no",
-    "crashed": "crash crashed fail failed failure error timeout timed_out oom broken",
+    "untold": "complete completed done finished ok pass passed ran succeeded success successful",
+    "crashed": "crash crashed fail failed failure error timeout timed_out oom broken aborted diverged exception killed segfault",
 }
 _FATES: Final[Mapping[str, Fate]] = {word: fate for fate, words in _WORDS.items() for word in words.split()}
-_STATUS_NAMES: Final = ("status", "decision", "verdict", "outcome", "tag", "kept", "keep", "result", "action")
+_STATUS_NAMES: Final = ("status", "state", "decision", "verdict", "outcome", "tag", "kept", "keep", "result", "action")
 _ASIDE: Final = re.compile(
     r"(commit|timestamp|started|created)(_.*)?|hash|sha|session|iter|iteration|n|no|id|idx|index|step|run|experiment|exp|trial"
     r"|rounds?|epoch|seed|segment|time|date|at|delta|best|confidence|batch|agent|name|description|.*_(at|hash|id)",
@@ -88,7 +90,11 @@ def history_of(table: Table, *, metric: str | None = None, direction: Direction 
         else:
             read.append(_experiment(table, row, column, status, fate))
     if not any(each.ranks for each in read):
-        raise UsageError(f"{_shown(table)}: no row has a {escape(name)} that can be ranked; --metric names another column")
+        odd = next((each.status for each in read if each.fate == "unknown" and each.value is not None), None)
+        said = "" if odd is None else f": nobody knows whether one whose status is '{escape(cut(odd, 40))}' counts"
+        raise UsageError(
+            f"{_shown(table)}: no row has {escape(cut(name, 60))} and can be ranked{said}; --metric names another column"
+        )
     better, why = (direction, "as given") if direction else _direction(table, name, read)
     found = [table.note] if table.note else []
     found += [
@@ -148,7 +154,7 @@ def _told(rows: Sequence[Row], column: int) -> int:
 
 
 def _metric_column(table: Table, metric: str | None, status: int | None) -> tuple[int, str]:
-    likely = [place for place in range(table.width) if place != status and _is_measure(table, place)]
+    likely = [place for place in _measures(table) if place != status]
     if metric is not None:
         column = table.column(metric)
         if column is not None:
@@ -180,7 +186,12 @@ def _is_readable(table: Table) -> bool:
     return any(_ASIDE.fullmatch(name) or name.casefold() in _STATUS_NAMES or name == table.metric for name in table.names)
 
 
-def _is_measure(table: Table, column: int) -> bool:
+def _measures(table: Table) -> list[int]:
+    readable = _is_readable(table)
+    return [place for place in range(table.width) if _is_measure(table, place, readable=readable)]
+
+
+def _is_measure(table: Table, column: int, *, readable: bool) -> bool:
     """Whether a column holds numbers for most experiments, and is neither their count nor what stands aside by its name."""
     name = table.names[column] if column < len(table.names) else ""
     if _ASIDE.fullmatch(name):
@@ -188,7 +199,7 @@ def _is_measure(table: Table, column: int) -> bool:
     values = [number_in(row.cell(column)) for row in table.rows]
     known = [value for value in values if value is not None]
     counts = len(known) > 1 and all(after - before == 1 for before, after in pairwise(known))
-    return 2 * len(known) > sum(bool(row.cell(column)) for row in table.rows) and not (counts and not _is_readable(table))
+    return 2 * len(known) > sum(bool(row.cell(column)) for row in table.rows) and not (counts and not readable)
 
 
 def _called(table: Table, column: int) -> str:
@@ -201,9 +212,7 @@ def _others(table: Table, column: int, status: int | None, name: str, metric: st
         return "" if _called(table, column) == name else f" (in the file: {escape(_called(table, column))})"
     if table.metric is not None:
         return ""
-    others = [
-        table.names[place] for place in range(len(table.names)) if place not in {column, status} and _is_measure(table, place)
-    ]
+    others = [table.names[place] for place in _measures(table) if place < len(table.names) and place not in {column, status}]
     shown = ", ".join(map(escape, [name, *others[:5]]))
     return f" (the first of {shown}; --metric names another)" if others else ""
 

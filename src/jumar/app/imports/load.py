@@ -40,6 +40,11 @@ class Imported:
     again: bool
 
     @property
+    def best(self) -> int | None:
+        """The iteration that is best by the metric, whatever a person selected since."""
+        return None if self.report.selection is None else self.report.selection.selected_iteration
+
+    @property
     def kept(self) -> int:
         """How many experiments whoever made the loop kept."""
         return sum(each.fate == "kept" for each in self.history.experiments)
@@ -62,7 +67,7 @@ class Imported:
 
     def to_json(self) -> dict[str, Any]:
         """Return the outcome; scores as they were given."""
-        best, last = self.report.chosen, self.report.final
+        best, last = self.best, self.report.final
         return {
             "loop_id": self.store.loop_id,
             "metric": self.history.metric,

@@ -25,6 +25,7 @@ _DIRECTIONS: Final[Mapping[str, Direction]] = {
     **dict.fromkeys(("higher", "higher_is_better", "max", "maximize", "maximise", "up"), "max"),
     **dict.fromkeys(("lower", "lower_is_better", "min", "minimize", "minimise", "down"), "min"),
 }
+_QUOTED: Final = re.compile(r'^\s*"([^"]*)"\s*$')
 _DECLARED: Final = re.compile(r"(?:metric[ _-]?)?direction\W+(\w+)", re.IGNORECASE)
 
 
@@ -93,8 +94,12 @@ def read_table(path: Path) -> Table:
         raise UsageError(f"{shown} cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{shown}, byte {error.start}: not UTF-8 text; write it as UTF-8") from error
+    csv.field_size_limit(max(csv.field_size_limit(), MOST_BYTES))  # the library's own limit is 131,072, for all readers
     start = text.lstrip()[:1]
-    table = _objects(path, text) if start in {"{", "["} else _lines(path, text)
+    try:
+        table = _objects(path, text) if start in {"{", "["} else _lines(path, text)
+    except csv.Error as error:
+        raise UsageError(f"{shown}: not readable as a table ({error})") from error
     if not table.rows:
         raise UsageError(f"{shown} holds no rows: expected a header and rows, or a JSON object a line")
     return table
@@ -135,9 +140,11 @@ def _declared(line: str) -> set[Direction]:
 def _splitter(header: str) -> Callable[[str], list[str]]:
     """Return what splits a line into cells, by what separates the first one."""
     if "\t" in header:
-        return lambda line: line.split("\t")
+        return lambda line: [_QUOTED.sub(r"\1", cell) for cell in line.split("\t")]
     if "," in header:
         return lambda line: next(csv.reader([line]))
+    if ";" in header:
+        return lambda line: next(csv.reader([line], delimiter=";"))
     wide = re.split(r" {2,}", header.strip())
     if len(wide) > 1:
         return lambda line: re.split(r" {2,}|\t", line.strip())

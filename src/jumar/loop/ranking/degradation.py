@@ -14,6 +14,7 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from jumar.core.given import Given
 from jumar.core.text import escape, percent
 from jumar.errors import NotFoundError, ScoreError
 from jumar.model.ordering import Point, best_of_batches, difference, in_order, is_finite, shown, valid_points, valid_score
@@ -119,8 +120,9 @@ def _causes(best: Point, last: Point, chance: Chance, *, only_falls: bool) -> tu
     evidence: dict[str, str] = {}
     fall = difference(best.score, last.score)
     if only_falls and fall >= NOTICEABLE and fall > chance.width(best.view.number, last.view.number):
+        better = "is better" if isinstance(best.score, Given) else "rises again"
         evidence["over-refinement"] = (
-            f"nothing after iteration {best.view.number} ({percent(best.score)}) rises again;"
+            f"nothing after iteration {best.view.number} ({percent(best.score)}) {better};"
             f" iteration {last.view.number} has {percent(last.score)}"
         )
     if wasted and not lost:

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from jumar.core.given import Given
 from jumar.core.text import percent
 from jumar.loop.ranking.choose import peers, running_best
 from jumar.loop.ranking.noise import Evidence, finals, select
@@ -63,11 +64,11 @@ def select_kept(evidence: Evidence, criteria: SelectionCriteria) -> SelectionRes
 
     So the work of an iteration that no check or score can tell from the start stands, and something worse, or without a score,
     which nothing vouches for, gives way to it. None is kept that changed nothing, no candidate of a batch that only noise makes
-    an equal, because its work lies in no directory of a person's, and none in the records of a program of a person's own, where 0
-    is a number like any other. Errors: as of that function.
+    an equal, because its work lies in no directory of a person's, none of an imported history, and none in the records of a
+    program of a person's own, where 0 is a number like any other. Errors: as of that function.
     """
     result = select(evidence, criteria)
-    if result.selected_iteration != 0:
+    if result.selected_iteration != 0 or isinstance(result.quality_score, Given):
         return result
     equals = [
         view

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from jumar.core.given import extreme
 from jumar.core.record import Record
 from jumar.core.rendering.figures import iteration_label, listing, point_text
 from jumar.core.text import escape, percent, plural, points, short_dollars
@@ -298,7 +299,7 @@ def _by_quality(report: LoopReport) -> Answer:
     pool = _pool(report, chosen)
     highest = max(pool.values())
     which = "verified score" if _only_verified(report, chosen) else "valid score"
-    top = f"the highest of {plural(len(pool), which)} is {percent(highest)}"
+    top = f"the {extreme(highest)} of {plural(len(pool), which)} is {percent(highest)}"
     return score == highest, f"iteration {iteration_label(chosen)} has {percent(score)}, {top}"
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
+from jumar.core.given import Given, extreme
 from jumar.core.rendering.figures import count, dollars, duration, share
 from jumar.core.text import cut, escape, in_ascii, points
 from jumar.loop.report.rows import checks_head, compared_with, trajectory_row
@@ -117,7 +118,7 @@ def _chosen(view: LoopStatus, chosen: Chosen, signs: Glyphs) -> list[Line]:
     if best is not None and best.iteration_number != number:
         why = f", {chosen.highest}" if chosen.highest else ""
         told = f"{signs.best} {points(best.quality_score or 0)} (iteration {best.iteration_number}){why}"
-        lines.append([("highest   ", "head"), (told, "")])
+        lines.append([(f"{extreme(best.quality_score or 0.0):<10}", "head"), (told, "")])
     return lines
 
 
@@ -370,11 +371,19 @@ def chart(
     labels = {0: high, height // 2: high - (high - low) * (height // 2) / max(1, height - 1), height - 1: low}
     lines: list[list[Span]] = []
     for index, spans in enumerate(rows):
-        label = f"{labels[index]:>5.0f} " if index in labels else " " * 6
+        label = _label(labels[index], scores[0]) if index in labels else " " * 6
         lines.append([(label + signs.axis, "dim"), *spans])
     lines.append([(" " * 6 + signs.corner + signs.floor * (len(columns) * wide), "dim")])
     lines.append([(" " * _AXIS + _ticks(columns, wide), "dim")])
     return lines
+
+
+def _label(position: float, score: float) -> str:
+    """Return what stands at the axis: points, or on a scale of their own the value there, as short as there is room."""
+    if not isinstance(score, Given):
+        return f"{position:>5.0f} "
+    value = score.scale.at(position)
+    return f"{next((text for digits in (4, 3, 2) if len(text := f'{value:.{digits}g}') <= _AXIS - 2), f'{value:.0e}'):>5} "
 
 
 def _range(values: Sequence[float]) -> tuple[float, float]:

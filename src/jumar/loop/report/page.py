@@ -350,7 +350,7 @@ def _tokens(report: LoopReport) -> str:
 
 
 def _plot_summary(report: LoopReport) -> str:
-    said = f"Scores of {plural(len(report.records), 'iteration')} on a scale of 0 to 100."
+    said = f"Scores of {plural(len(report.records), 'iteration')}{'' if report.measured else ' on a scale of 0 to 100'}."
     chosen = report.chosen_record
     if chosen is not None:
         label, score = iteration_label(chosen.iteration_number), score_text(report, chosen.iteration_number)

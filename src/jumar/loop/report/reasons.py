@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from jumar.core.given import sides, superlative
+from jumar.core.given import extreme, sides, superlative
 from jumar.core.rendering.figures import UNKNOWN, iteration_label, listing, missed_percent, point_text, relaxed_text
 from jumar.core.text import percent, plural, points
 from jumar.loop.ranking.confirmed import Certainty
@@ -233,7 +233,8 @@ def _score_sentence(report: LoopReport, selection: SelectionResult, chosen: Iter
         why = {"passed": "", "failed": ", which failed verification", "skipped": ", which is not verified"}[
             top.verification_status
         ]
-        sentence += f"; the highest of all is iteration {top.iteration_number} with {percent(top.quality_score)}{why}"
+        which = extreme(top.quality_score or 0.0)
+        sentence += f"; the {which} of all is iteration {top.iteration_number} with {percent(top.quality_score)}{why}"
     return sentence
 
 
