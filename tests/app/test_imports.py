@@ -65,6 +65,26 @@ def test_a_direction_that_nobody_tells_is_asked_for(tmp_path: Path) -> None:
     assert _history(tmp_path, "run\tquux\n1\t5\n2\t7\n", direction="min").direction == "min"
 
 
+def test_what_only_ran_to_its_end_ranks_and_what_failed_or_still_runs_does_not(tmp_path: Path) -> None:
+    for name, words in {"state": ["COMPLETE", "FAIL", "PRUNED"], "Status": ["FINISHED", "FAILED", "RUNNING"]}.items():
+        rows = "".join(f"{number},0.{number},{word}\n" for number, word in enumerate(words, start=5))
+        found = _history(tmp_path, f"number,value,{name}\n{rows}", direction="max")
+        assert [True, False, False] == [each.ranks for each in found.experiments]
+        assert f"status in {name}" in found.found
+
+
+def test_without_a_description_the_other_columns_say_what_a_row_was(tmp_path: Path) -> None:
+    found = _history(tmp_path, "trial,lr,layers,accuracy,state\n0,1e-3,4,0.9,COMPLETE\n1,1e-4,,0.8,FAIL\n", metric="accuracy")
+    assert ["trial=0, lr=1e-3, layers=4", "trial=1, lr=1e-4"] == [each.note for each in found.experiments]
+
+
+def test_a_decimal_comma_is_no_cell_of_its_own(tmp_path: Path) -> None:
+    assert [2.5, 2.4] == _values(_history(tmp_path, "step;loss;note\n1;2,5;a, b\n2;2,4;c\n"))
+    found = _history(tmp_path, "commit,loss\nabc,1.5\ndef,1,4\n")
+    assert ([1.5], ((3, "more cells than the header has names"),)) == (_values(found), found.skipped)
+    assert [1.5] == _values(_history(tmp_path, "commit,loss,note\nabc,1.5,wider, and deeper\n"))
+
+
 def test_a_file_that_says_both_directions_is_asked_about(tmp_path: Path) -> None:
     text = "# metric_direction: higher_is_better\n# metric_direction: lower_is_better\nrun\tacc\tstatus\n1\t5\tkeep\n"
     with pytest.raises(UsageError, match="the file says both"):

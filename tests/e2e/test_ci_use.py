@@ -340,6 +340,12 @@ def test_the_inputs_of_the_action_are_options_whatever_they_hold(tmp_path: Path)
     assert (said["loop"]["max_iterations"], said["budget"]["max_cost_usd"]) == (1, 10)
     assert not list(tmp_path.rglob("owned"))
 
+    again = Job(tmp_path, attempt=2, **job.inputs)
+    again.check_out(remote)
+    (again.work / "jumar.toml").unlink()
+    again.run()
+    assert (job.outputs["loop"], True) == (again.outcome["loop_id"], again.outcome["already_finished"]), "nothing is paid again"
+
 
 def test_a_job_whose_gate_is_missed_is_red_with_a_report(tmp_path: Path):
     remote = repository(tmp_path, [0.6, 0.7], "[selection]\nthreshold = 80")

@@ -87,6 +87,8 @@ def history_of(table: Table, *, metric: str | None = None, direction: Direction 
     for row, fate in zip(table.rows, fates, strict=True):
         if not row.has(column):
             skipped.append((row.line, f"no {name}"))
+        elif table.names and len(row.cells) > len(table.names) and row.cell(column + 1).isdecimal():
+            skipped.append((row.line, "more cells than the header has names"))  # 1,4 may be a number with a decimal comma
         else:
             read.append(_experiment(table, row, column, status, fate))
     if not any(each.ranks for each in read):
@@ -108,14 +110,16 @@ def history_of(table: Table, *, metric: str | None = None, direction: Direction 
 
 def _experiment(table: Table, row: Row, column: int, status: int | None, fate: Fate) -> Experiment:
     value = number_in(row.cell(column))
-    note = next((row.cell(place) for place in map(table.column, ("description", "change", "note")) if place is not None), "")
+    notes = [row.cell(place) for place in map(table.column, ("description", "change", "note")) if place is not None]
+    aside = {column, status, *map(table.column, ("commit", "commit_hash", "timestamp"))}
+    others = (f"{name}={row.cell(place)}" for place, name in enumerate(table.names) if place not in aside and row.cell(place))
     commit = next((row.cell(place) for place in map(table.column, ("commit", "commit_hash")) if place is not None), "")
     return Experiment(
         line=row.line,
         value=None if fate == "crashed" or (table.zero_is_none and value == 0) else value,
         fate=fate,
         status=row.cell(status),
-        note=note,
+        note=notes[0] if notes else ", ".join(others),
         commit=commit if re.fullmatch("[0-9a-f]{7,40}", commit) else "",
         at=row.cell(table.column("timestamp")),
     )

@@ -1,4 +1,4 @@
-"""A file that somebody's loop wrote, as columns and rows: separated by tabs, commas or spaces, or JSON objects, a line each.
+"""A file that somebody's loop wrote, as columns and rows: separated by tabs, commas, semicolons or spaces, or JSON objects.
 
 Nothing is taken as data that is none, and what is left out is counted: comments are metadata, a line that is no row is skipped.
 """
@@ -26,6 +26,7 @@ _DIRECTIONS: Final[Mapping[str, Direction]] = {
     **dict.fromkeys(("lower", "lower_is_better", "min", "minimize", "minimise", "down"), "min"),
 }
 _QUOTED: Final = re.compile(r'^\s*"([^"]*)"\s*$')
+_DECIMALS: Final = re.compile(r"^(\s*[-+]?\d+),(\d+\s*)$")
 _DECLARED: Final = re.compile(r"(?:metric[ _-]?)?direction\W+(\w+)", re.IGNORECASE)
 
 
@@ -143,8 +144,8 @@ def _splitter(header: str) -> Callable[[str], list[str]]:
         return lambda line: [_QUOTED.sub(r"\1", cell) for cell in line.split("\t")]
     if "," in header:
         return lambda line: next(csv.reader([line]))
-    if ";" in header:
-        return lambda line: next(csv.reader([line], delimiter=";"))
+    if ";" in header:  # as spreadsheets write it where a comma stands before the decimals
+        return lambda line: [_DECIMALS.sub(r"\1.\2", cell) for cell in next(csv.reader([line], delimiter=";"))]
     wide = re.split(r" {2,}", header.strip())
     if len(wide) > 1:
         return lambda line: re.split(r" {2,}|\t", line.strip())
