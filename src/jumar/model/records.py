@@ -270,6 +270,7 @@ class IterationRecord(FileRecord):
     loop's directory on disk, joined with it when read. ``best-output-tracking.json`` names the iteration's directory instead.
     ``tampering`` says what the generator changed of the checks or of the store; such an iteration is not verified. ``measured``
     is there for one that was imported from a history on a scale of its own: ``quality_score`` then stands for its value.
+    ``origin`` is the file that it was taken over from, None for one that was recorded here.
     """
 
     iteration_number: int
@@ -301,6 +302,7 @@ class IterationRecord(FileRecord):
     tampering: tuple[str, ...] = ()
     failure: FailureKind | None = None
     measured: Measured | None = field(default=None, metadata=stored(omit=True))
+    origin: str | None = field(default=None, metadata=stored(omit=True))
 
     def __post_init__(self) -> None:
         found = self.measured

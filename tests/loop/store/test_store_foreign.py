@@ -11,7 +11,7 @@ from store_kit import Disk, Killed, Way, end, memory_place, put, record, stored_
 
 from jumar.core.leftovers import remove_tree
 from jumar.core.lock import LoopLock
-from jumar.errors import LockedError, NotFoundError, StoreDamagedError, StoreWriteError
+from jumar.errors import ConflictError, LockedError, NotFoundError, StoreDamagedError, StoreWriteError
 from jumar.loop.store.creation import is_foreign
 from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.verify import verify
@@ -141,9 +141,11 @@ def test_the_loop_goes_on_where_the_other_tool_stopped(directory: Path, fresh_pl
 
 def test_a_second_opening_imports_nothing_again(directory: Path) -> None:
     nonce = LoopStore.open(directory).nonce
-    edit_iteration(directory, 0, quality_score=1)
     again = LoopStore.open(directory)
     assert (again.nonce, again.views()[0].score) == (nonce, 72)
+    edit_iteration(directory, 0, quality_score=1)
+    with pytest.raises(ConflictError, match="iteration 1 was recorded twice"):  # what is recorded stays as it is
+        LoopStore.open(directory)
 
 
 def test_snapshots_that_are_gone_are_written_down_as_cleaned_up(directory: Path) -> None:

@@ -23,6 +23,7 @@ from jumar.loop.store.in_force import RunningTotals, config_now, criteria_of, cu
 from jumar.loop.store.layout import loop_folders
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.loop_store import LoopStore
+from jumar.loop.store.takeover import take_over
 from jumar.model import IterationRecord, IterationView
 from jumar.model.attempts import Attempt, Spend
 from jumar.model.budget.ledger import count_failures
@@ -49,6 +50,7 @@ class LoopObserver:
         self, directory: Path, *, now: Callable[[], datetime] | None = None, resume: Callable[[LoopReader], str] | None = None
     ) -> None:
         self.reader = LoopReader(directory)
+        take_over(self.reader)
         self._resume = (lambda: "jumar run") if resume is None else lambda: resume(self.reader)
         self.timeline = Timeline()
         self._now = now or (lambda: datetime.now(UTC))

@@ -32,6 +32,7 @@ from jumar.loop.report.read import LoopReport, load_report
 from jumar.loop.snapshots.manifest import Manifest
 from jumar.loop.snapshots.restore import plan_restore, restore
 from jumar.loop.store.layout import iteration_name
+from jumar.loop.store.takeover import is_due, take_over_now
 from jumar.model import IterationRecord, SelectionCriteria
 
 if TYPE_CHECKING:
@@ -47,12 +48,14 @@ def refresh_views(store: LoopStore, *, at: str, criteria: SelectionCriteria | No
     ``at`` is the time that the tracking view names; ``criteria`` None: those of the loop's configuration. Nothing is written,
     and no lock is taken, when they are fresh already, unless ``force`` is set. While another process holds the lock, nothing is
     written and False is returned: that process will refresh them. Errors: :class:`jumar.errors.StoreWriteError`,
-    :class:`jumar.errors.StoreDamagedError`.
+    :class:`jumar.errors.StoreDamagedError`, and those of :func:`jumar.loop.store.takeover.take_over`.
     """
     if not force and _is_fresh(store):
         return True
     try:
         with store.lock():
+            if take_over_now(store):  # what this would overwrite
+                store.refresh()
             if force or not _is_fresh(store):
                 with files.as_write_error("write the views of", store.paths.directory):
                     _write(store, at, criteria, force=force)
@@ -81,6 +84,8 @@ def _last_reading(directory: Path) -> str | None:
 
 
 def _is_fresh(store: LoopStore) -> bool:
+    if is_due(store):
+        return False
     written = _written(store.paths.best_view)
     if written.get("derived_from") != _derived_from(store):
         return False

@@ -172,7 +172,7 @@ def import_foreign(paths: LoopPaths) -> None:
     with LoopLock(paths.lock):
         if paths.loop_json.exists():  # somebody else was faster
             return
-        found = _read(paths.tracking_view)
+        found = read_tracking(paths.tracking_view)
         with files.as_write_error("import", paths.directory):
             leftovers.remove_tree(paths.directory / _BUILD)
             nonce = secrets.token_hex(8)
@@ -190,7 +190,8 @@ def import_foreign(paths: LoopPaths) -> None:
             files.write_once(paths.loop_json, data)
 
 
-def _read(path: Path) -> Past:
+def read_tracking(path: Path, way: str = "mend it, or move it away to begin a new loop here") -> Past:
+    """Read the tracking file of the original tool. Errors: :class:`StoreDamagedError` that says the way out."""
     try:
         fields = decode(files.read_bytes(path), os.fspath(path), versioned=False)
         listed = list(fields.sections("iterations"))
@@ -206,9 +207,7 @@ def _read(path: Path) -> Past:
             directories={record.iteration_number: _directories(record) for record in records},
         )
     except StoreDamagedError as error:
-        raise StoreDamagedError(
-            f"{error}. The tracking file cannot be imported as it is: mend it, or move it away to begin a new loop here"
-        ) from error
+        raise StoreDamagedError(f"{error}. The tracking file cannot be imported as it is: {way}") from error
 
 
 def _check_numbers(path: Path, numbers: list[int]) -> None:
@@ -219,9 +218,9 @@ def _check_numbers(path: Path, numbers: list[int]) -> None:
 def _record(fields: Fields) -> IterationRecord:
     score = fields.number_or_none("quality_score")
     valid = score is not None and 0 <= score <= _BEST_SCORE
-    tokens = fields.integer_or_none("tokens_used") if _known(fields, "tokens_known") else None
-    cost = fields.number_or_none("token_cost_usd") if _known(fields, "token_cost_known") else None
-    elapsed = fields.number_or_none("execution_time_ms") if _known(fields, "execution_time_known") else None
+    tokens = fields.integer_or_none("tokens_used") or None  # the original has 0 where nothing was reported
+    cost = fields.number_or_none("token_cost_usd") or None
+    elapsed = fields.number_or_none("execution_time_ms") or None
     verification = "skipped"
     if fields.data.get("verification_status") is not None:
         verification = fields.choice("verification_status", VERIFICATIONS)
@@ -246,11 +245,6 @@ def _record(fields: Fields) -> IterationRecord:
     )
 
 
-def _known(fields: Fields, name: str) -> bool:
-    """A tracking file that jumar wrote has 0 where a value is unknown, and says so; the original tool's has no such keys."""
-    return fields.data.get(name) is not False
-
-
 def _directories(record: IterationRecord) -> tuple[str, ...]:
     named = record.snapshot_path.rstrip("/").rpartition("/")[2]
     usual = iteration_name(record.iteration_number)
@@ -263,10 +257,10 @@ def _build_iterations(new: LoopPaths, past: Past, nonce: str, source: Path | Non
     gone: list[int] = []
     for record in past.records:
         number = record.iteration_number
-        snapshot = None if source is None else _snapshot_of(source, past.directories[number])
+        snapshot = None if source is None else snapshot_of(source, past.directories[number])
         if snapshot is None:
             gone.append(number)
-        base = _build_iteration(new.iteration(number), record, snapshot, base, nonce)
+        base = build_iteration(new.iteration(number), record, snapshot, base, nonce)
     if gone:
         decision = _cleaned(gone, past)
         path = new.decisions / "0001-cleanup.json"
@@ -274,7 +268,8 @@ def _build_iterations(new: LoopPaths, past: Past, nonce: str, source: Path | Non
     files.sync_tree(new.directory)
 
 
-def _snapshot_of(source: Path, names: tuple[str, ...]) -> Path | None:
+def snapshot_of(source: Path, names: tuple[str, ...]) -> Path | None:
+    """Return the directory that one of ``names`` has in ``source``, None where none is there."""
     for name in names:
         candidate = source / name
         if candidate.is_dir() and not candidate.is_symlink():
@@ -282,7 +277,7 @@ def _snapshot_of(source: Path, names: tuple[str, ...]) -> Path | None:
     return None
 
 
-def _build_iteration(
+def build_iteration(
     directory: Path, record: IterationRecord, snapshot: Path | None, base: Base | None, nonce: str
 ) -> Base | None:
     """Build one iteration; returns what the next one's files are compared with."""

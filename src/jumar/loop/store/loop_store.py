@@ -24,6 +24,7 @@ from jumar.loop.store.layout import ARTIFACTS, MANIFEST, METRICS, LoopPaths, ite
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.reading import light
 from jumar.loop.store.staging import Base, Pending, build, clean_logs, decision_bytes, metrics_bytes, whole_or_gone, write_plain
+from jumar.loop.store.takeover import take_over
 from jumar.loop.store.trust import place_of
 from jumar.model.attempts import Attempt, AttemptEnd, AttemptStart
 from jumar.model.decisions import Decision, Kind
@@ -113,7 +114,9 @@ class LoopStore(LoopReader):
                 raise StoreDamagedError(f"{paths.loop_json} is missing, but there are iterations; restore it from a backup")
             else:
                 raise NotFoundError(f"there is no loop in {escape(os.fspath(directory))}")
-        return cls(directory)
+        opened = cls(directory)
+        take_over(opened)
+        return opened
 
     @contextlib.contextmanager
     def lock(self) -> Generator[Self]:

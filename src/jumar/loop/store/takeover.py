@@ -1,0 +1,120 @@
+"""Beside the original tracker: what it added to a tracker's directory since jumar's own views is taken over at the next open.
+
+Only where ``BestOutputTracker`` records. The loop of a run has its scores from its checks, and an agent could write such a file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from jumar.core import files, leftovers
+from jumar.core.lock import LoopLock
+from jumar.core.text import escape, number
+from jumar.errors import ConflictError, LockedError
+from jumar.loop.store.creation import (
+    FOREIGN_ITERATIONS,
+    FOREIGN_TRACKING,
+    Past,
+    build_iteration,
+    read_tracking,
+    snapshot_of,
+)
+from jumar.loop.store.layout import METRICS, LoopPaths
+from jumar.loop.store.loop_reader import LoopReader
+from jumar.loop.store.reading import iteration_numbers, read_view
+from jumar.model.records import IterationRecord, IterationView
+
+ORIGIN: Final = "best-output-tracking.json"
+"""The ``origin`` of an iteration that was taken over."""
+
+
+def take_over(reader: LoopReader) -> None:
+    """Make iterations of those that the original tracker added; its snapshots move to ``foreign-iterations/`` and are copied.
+
+    Cut off anywhere, the next call goes on. While another process holds the lock nothing is done: it takes over itself. Errors:
+    :class:`ConflictError` for an iteration that both recorded, :class:`StoreDamagedError` for a file that cannot be read;
+    nothing is changed then. :class:`jumar.errors.StoreWriteError`.
+    """
+    if is_due(reader):
+        with contextlib.suppress(LockedError), LoopLock(reader.paths.lock):
+            take_over_now(reader)
+
+
+def take_over_now(reader: LoopReader) -> bool:
+    """Do so where there is something to take over; the caller holds the lock. Returns whether there was. Errors: as above."""
+    if not is_due(reader):
+        return False
+    paths = reader.paths
+    with files.as_write_error("take over what is in", paths.directory):
+        found = read_tracking(paths.tracking_view, "mend it, or move it away: jumar writes it again")
+        for record in list(_new(reader, found)):
+            _add(reader, replace(record, origin=ORIGIN), found)
+        paths.best_view.unlink(missing_ok=True)  # so that the views are made anew, with what that file lacks
+    return True
+
+
+def is_due(reader: LoopReader) -> bool:
+    """Return whether the original may have added something, as far as the times of two files tell."""
+    return "run" not in reader.config and "origin" not in reader.config and _is_newer(reader.paths)
+
+
+def _is_newer(paths: LoopPaths) -> bool:
+    """Whether the tracking file was written after jumar's views, of which ``best-tracker.json`` is the last, and any import."""
+    written = _written(paths.tracking_view)
+    known = (_written(paths.best_view), _written(paths.directory / FOREIGN_TRACKING))
+    return written is not None and all(time is None or written > time for time in known)
+
+
+def _written(path: Path) -> int | None:
+    try:
+        return os.lstat(path).st_mtime_ns
+    except OSError:
+        return None
+
+
+def _new(reader: LoopReader, found: Past) -> Iterator[IterationRecord]:
+    """Yield what the file has and the loop has not. All are compared before the first one is added."""
+    paths = reader.paths
+    known = [each for each in iteration_numbers(set(files.names_in(paths.iterations))) if _is_ours(paths, each)]
+    for record in found.records:
+        if record.iteration_number in known:
+            view = read_view(
+                os.fspath(paths.iteration(record.iteration_number) / METRICS), record.iteration_number, reader.trust.read
+            )
+            _refuse_conflict(paths, view, record)
+    yield from (record for record in found.records if record.iteration_number not in known)
+
+
+def _is_ours(paths: LoopPaths, each: int) -> bool:
+    return (paths.iteration(each) / METRICS).exists()
+
+
+def _refuse_conflict(paths: LoopPaths, ours: IterationView, theirs: IterationRecord) -> None:
+    same = ours.score == theirs.quality_score and ours.verification == theirs.verification_status
+    if not same or dict(ours.dimensions) != dict(theirs.dimensions):
+        file, has = escape(os.fspath(paths.tracking_view)), number(theirs.quality_score)
+        raise ConflictError(
+            f"iteration {ours.number} was recorded twice: the loop has the score {number(ours.score)} ({ours.verification}), "
+            f"{file} has {has} ({theirs.verification_status}). Give the one in the file another number, or move the file away "
+            "to keep the loop's: jumar writes it again"
+        )
+
+
+def _add(reader: LoopReader, record: IterationRecord, found: Past) -> None:
+    paths, each = reader.paths, record.iteration_number
+    aside = paths.directory / FOREIGN_ITERATIONS
+    names = found.directories[each]
+    for name in names:
+        there = paths.iterations / name
+        if there.is_dir() and not there.is_symlink() and not (there / METRICS).exists():
+            files.make_directory(aside)
+            files.rename_new(there, aside / name)
+    built = paths.pending / leftovers.temporary_name()
+    build_iteration(built, record, snapshot_of(aside, names), None, reader.nonce)
+    files.sync_tree(built)
+    files.rename_new(built, paths.iteration(each))

@@ -1,0 +1,195 @@
+"""A directory that the original tracker and jumar write in turns: nothing of either is lost, and what both changed is named."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import call, call_json
+
+from jumar import BestOutputTracker
+from jumar.errors import ConflictError, StoreDamagedError
+
+SUPPORT = Path(__file__).parents[1] / "support"
+DIMENSIONS = ("validation", "completeness", "correctness", "readability", "efficiency")
+STORE = "store"
+VIEW = Path(STORE) / "best-output-tracking.json"
+
+pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+
+
+def node(script: str, *arguments: object) -> str:
+    command = ["node", str(SUPPORT / script), *map(str, arguments)]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def theirs(number: int, score: float) -> None:
+    Path("sad.md").write_text(f"theirs {number}\n")
+    node("tracking_writer.mjs", STORE, number, score, "sad.md")
+
+
+def ours(number: int, score: float, tracker: BestOutputTracker | None = None) -> None:
+    Path("sad.md").write_text(f"ours {number}\n")
+    found = tracker or BestOutputTracker("loop-001", storage_path=STORE)
+    found.record_iteration(
+        iteration_number=number,
+        dimensions=dict.fromkeys(DIMENSIONS, score / 100),
+        artifacts=["sad.md"],
+        verification_status="passed",
+    )
+    found.save()
+
+
+def seen() -> dict[str, Any]:
+    return json.loads(node("tracking_reader.mjs", VIEW))
+
+
+def records() -> list[dict[str, Any]]:
+    return json.loads(call("report", f"./{STORE}", "--format", "json", check=0).out)["records"]
+
+
+def test_ten_turns_back_and_forth_lose_nothing(fresh_place: Path) -> None:
+    scores = [60, 72, 85, 83, 90, 71, 95, 65, 92, 88]
+    for number, score in enumerate(scores, 1):
+        (ours if number % 2 == 0 else theirs)(number, score)
+        if number > 1:
+            assert [each["iteration"] for each in seen()["trajectory"]][: number - number % 2] == list(
+                range(1, number + 1 - number % 2)
+            )
+    ours(11, 70)
+    assert [each["quality"] for each in seen()["trajectory"]] == [*scores, 70]  # what the original reads has all of them
+    assert (seen()["best"], seen()["selected"]) == (7, 7)
+    found = records()
+    assert [record["quality_score"] for record in found] == [*scores, 70]
+    assert [record.get("origin") for record in found[2::2]][:4] == ["best-output-tracking.json"] * 4
+    assert all("origin" not in record for record in found[1::2])
+    assert found[2]["token_cost_usd"] is None  # it wrote 0: not reported
+    for number in range(1, 12):
+        kept = Path(STORE) / "iterations" / f"iteration-{number:03}" / "artifacts" / "sad.md"
+        assert kept.read_text() == f"{'ours' if number % 2 == 0 or number == 11 else 'theirs'} {number}\n"
+    assert (Path(STORE) / "final-output" / "sad.md").read_text() == "theirs 7\n"
+    call("verify", f"./{STORE}", check=0)
+    print(f"{len(found)} iterations in turns")
+
+
+@pytest.mark.parametrize("command", ["show", "status", "report", "select", "verify"])
+def test_every_command_takes_over_what_the_original_added(fresh_place: Path, command: str) -> None:
+    ours(1, 80)
+    theirs(2, 85)
+    call(command, f"./{STORE}", check=0)
+    assert [record["iteration_number"] for record in records()] == [1, 2]
+
+
+def test_a_tracker_that_is_open_meanwhile_overwrites_nothing(fresh_place: Path) -> None:
+    tracker = BestOutputTracker("loop-001", storage_path=STORE)
+    ours(1, 80, tracker)
+    theirs(2, 85)
+    ours(3, 82, tracker)
+    assert [each["iteration"] for each in seen()["trajectory"]] == [1, 2, 3]
+    assert tracker.select_output().selected_iteration == 2
+
+
+def test_what_both_recorded_is_a_conflict_that_names_the_iteration(fresh_place: Path) -> None:
+    tracker = BestOutputTracker("loop-001", storage_path=STORE)
+    ours(1, 80, tracker)
+    before = VIEW.read_bytes()
+    ours(2, 70, tracker)
+    VIEW.write_bytes(before)  # as the original has it, which read the file before
+    theirs(2, 85)
+    with pytest.raises(ConflictError, match=r"iteration 2 was recorded twice.*70\.00.*85\.00.*another number"):
+        BestOutputTracker("loop-001", storage_path=STORE)
+    with pytest.raises(ConflictError, match="iteration 2"):
+        tracker.save()
+    told = call("show", f"./{STORE}", check=2).err
+    assert "iteration 2 was recorded twice" in " ".join(told.split())
+    VIEW.rename("theirs.json")  # the way out that it names
+    call("show", f"./{STORE}", check=0)
+    ours(3, 75)
+    assert [each["quality"] for each in seen()["trajectory"]] == [80, 70, 75]
+
+
+def test_a_file_that_is_half_written_or_has_a_number_twice_is_named(fresh_place: Path) -> None:
+    ours(1, 80)
+    theirs(2, 85)
+    whole = VIEW.read_text()
+    VIEW.write_text(whole[: len(whole) // 2])
+    with pytest.raises(StoreDamagedError, match=r"best-output-tracking\.json.*mend it, or move it away"):
+        BestOutputTracker("loop-001", storage_path=STORE)
+    data = json.loads(whole)
+    data["iterations"].append(data["iterations"][-1])
+    VIEW.write_text(json.dumps(data))
+    assert "have to be different" in " ".join(call("show", f"./{STORE}", check=14).err.split())
+    VIEW.write_text(whole)
+    assert [record["iteration_number"] for record in records()] == [1, 2]
+
+
+def test_a_file_that_shrank_takes_nothing_away(fresh_place: Path) -> None:
+    ours(1, 80)
+    ours(2, 85)
+    data = json.loads(VIEW.read_text())
+    del data["iterations"][0]
+    VIEW.write_text(json.dumps(data))
+    assert [record["iteration_number"] for record in records()] == [1, 2]
+    ours(3, 70)
+    assert [each["iteration"] for each in seen()["trajectory"]] == [1, 2, 3]
+
+
+def test_cut_off_between_two_steps_the_next_command_goes_on(fresh_place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours(1, 80)
+    theirs(2, 85)
+    theirs(3, 90)
+    stops = 0
+    for call_number in range(1, 40):
+        left = [call_number]
+
+        def dying(source: Any, target: Any, left: list[int] = left, real: Any = os.rename) -> None:
+            left[0] -= 1
+            if left[0] == 0:
+                raise KeyboardInterrupt
+            real(source, target)
+
+        with monkeypatch.context() as patched:
+            patched.setattr("os.rename", dying)
+            try:
+                BestOutputTracker("loop-001", storage_path=STORE)
+            except KeyboardInterrupt:
+                stops += 1
+        if left[0] > 0:
+            break
+    assert [record["quality_score"] for record in records()] == [80, 85, 90]
+    call("verify", f"./{STORE}", check=0)
+    print(f"cut off {stops} times")
+
+
+def test_in_the_loop_of_a_run_nothing_is_taken_over(fresh_place: Path) -> None:
+    Path("text.md").write_text("a")
+    call(
+        "run",
+        "--id",
+        "t",
+        "-n",
+        "1",
+        "--check",
+        "true",
+        "--keep-going",
+        "--no-input",
+        "--",
+        "sh",
+        "-c",
+        "echo b >> text.md",
+        check=0,
+    )
+    there = Path(".jumar/loops/t/best-output-tracking.json")
+    data = json.loads(there.read_text())
+    data["iterations"].append({**data["iterations"][-1], "iteration_number": 9, "quality_score": 100})
+    there.write_text(json.dumps(data))
+    os.utime(there)
+    assert call_json("show", "t")["iterations"] is not None
+    assert 9 not in [
+        record["iteration_number"] for record in json.loads(call("report", "t", "--format", "json", check=0).out)["records"]
+    ]
