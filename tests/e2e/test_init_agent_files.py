@@ -101,6 +101,7 @@ def test_a_section_keeps_what_a_person_wrote_around_it(fresh_place: Path):
     [
         ("claude", {"CLAUDE.md": "mine\n"}, "CLAUDE.md"),
         ("claude", {"AGENTS.md": "mine\n"}, "AGENTS.md"),
+        ("claude", {".claude/CLAUDE.md": "mine\n"}, ".claude/CLAUDE.md"),
         ("gemini", {".gemini/settings.json": '{"context": {"fileName": ["GEMINI.md", "AGENTS.md"]}}'}, "AGENTS.md"),
         ("gemini", {".gemini/settings.json": '{"context": {"fileName": "RULES.md"}}'}, "RULES.md"),
         ("gemini", {".gemini/settings.json": '{"context": 3}'}, "GEMINI.md"),

@@ -139,7 +139,7 @@ AGENTS: Final = (
             servers=".mcp.json",
             key="mcpServers",
             entry=_ENTRY,
-            instructions=("CLAUDE.md", "AGENTS.md"),
+            instructions=("CLAUDE.md", ".claude/CLAUDE.md", "AGENTS.md"),
             then="approve the server jumar when it asks",
         ),
     ),

@@ -86,6 +86,12 @@ def test_a_whole_prompt():
     )
 
 
+def test_a_change_is_that_to_the_iteration_it_started_from():
+    views = [view(0, 58.0), view(1, 72.5, parent=0), view(2, 0.0, parent=1), view(3, 74.0, parent=1)]
+    prompt = render_prompt(objective="x", iteration=4, history=views, best=views[3])
+    assert "| 2 | 0 | -72.5 | skipped |  |\n| 3 | 74 | +1.5 | skipped | from 1, best |" in prompt
+
+
 def test_the_first_prompt_says_what_there_is_and_no_more():
     first = "# Objective\n\nDo it.\n\n# This iteration\n\nThis is iteration 1.\n"
     assert first == render_prompt(objective=" Do it.\n", iteration=1)

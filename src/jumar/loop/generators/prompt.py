@@ -212,17 +212,20 @@ def _scores(history: Sequence[IterationView], best: IterationView | None) -> str
     if not shown:
         return ""
     rows = ["| iteration | score | change | checks | |", "|---:|---:|---:|---|---|"]
-    before = history[-_ROWS - 1].score if len(history) > _ROWS else None
+    scores = {view.number: view.score for view in history}
+    before = history[-_ROWS - 1].number if len(history) > _ROWS else None
     if len(history) > _ROWS:
         rows.append(f"| … | | | | {len(history) - _ROWS} earlier |")
     for view in shown:
-        change = "" if view.score is None or before is None else points(view.score - before, sign=True)
+        start = before if view.parent is None else view.parent
+        known = None if start is None else scores.get(start)
+        change = "" if view.score is None or known is None else points(view.score - known, sign=True)
         score = view.status.replace("_", " ") if view.score is None else points(view.score)
-        note = "start" if view.number == 0 else ""
+        note = "start" if view.number == 0 else f"from {start}" if start != before else ""
         if best is not None and view.number == best.number:
             note = f"{note}, best".removeprefix(", ")
         rows.append(f"| {view.number} | {score} | {change} | {view.verification} | {note} |")
-        before = view.score
+        before = view.number
     return "\n".join(rows)
 
 
