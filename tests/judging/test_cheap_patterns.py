@@ -7,7 +7,16 @@ from typing import Any
 
 import pytest
 
-from jumar.judging import CheapModeEvaluator, CheapModeResult, Item, Story, StoryRubric, builtin_rubric, check_cheap_evaluator
+from jumar.judging import (
+    CheapModeEvaluator,
+    CheapModeResult,
+    Item,
+    Story,
+    StoryRubric,
+    builtin_rubric,
+    check_cheap_evaluator,
+    evaluate_cheap,
+)
 from jumar.judging.cheap.evidence import DETECTORS
 from jumar.judging.patterns import PatternSet, PatternV2
 
@@ -166,3 +175,19 @@ def test_health(results: list[CheapModeResult], patterns_known: int, flags: list
 def test_health_tells_range_and_variance():
     found = check_cheap_evaluator([result(2.0, ["a"], []), result(3.0, ["a"], [])])
     assert {"score_range": [2.0, 3.0], "variance": 0.5} == found.details
+
+
+@pytest.mark.parametrize(
+    ("title", "flags"), [("Add the export", ["all_same_score"]), ("", ["all_same_score", "zero_patterns_matched"])]
+)
+def test_health_reads_what_evaluate_cheap_returns(title: str, flags: list[str]):
+    story = {"title": title, "description": "", "acceptance_criteria": []}
+    scores = evaluate_cheap([{"id": "a", **story}, {"id": "b", **story}])["individual_scores"]
+    found = check_cheap_evaluator(scores)
+    assert flags == found.flags
+    assert [scores[0]["gestalt"]] * 2 == found.details["score_range"]
+
+
+def test_health_judges_the_range_of_mappings():
+    found = check_cheap_evaluator([{"gestalt": 3, "reasons": ["a"]}, {"gestalt": 6, "reasons": []}])
+    assert ["scores_out_of_range"] == found.flags

@@ -137,6 +137,15 @@ def test_metrics_are_signed_and_know_the_change() -> None:
     assert (0, 40, False) == (metrics.pattern_count, len(metrics.story_ids), metrics.tracks)
 
 
+def test_metrics_know_the_rank_correlation() -> None:
+    items = [Item(f"i{n}", "A sentence about a topic. " * (1 + n % 7)) for n in range(30)]
+    found = asyncio.run(judge_both(items, MockJudge(), CheapModeEvaluator()))
+    metrics = found.metrics(1, datetime(2026, 1, 1, tzinfo=UTC))
+    assert metrics is not None
+    assert metrics.spearman is not None
+    assert found.to_json()["tracking"]["spearman"] == metrics.spearman
+
+
 def test_patterns_that_cannot_fire_are_an_illness_and_a_fresh_migration_is_none() -> None:
     legacy = {
         "version": "1.0",

@@ -64,12 +64,15 @@ def _range(values: Sequence[float]) -> list[float] | None:
     return [min(values), max(values)] if values else None
 
 
-def check_cheap_evaluator(results: Iterable[CheapModeResult | Unscored], *, patterns: int = 0) -> ComponentHealthStatus:
+def check_cheap_evaluator(
+    results: Iterable[CheapModeResult | Unscored | Mapping[str, Any]], *, patterns: int = 0
+) -> ComponentHealthStatus:
     """Return the health of the cheap judge; ``patterns`` is how many could have fired. Items without a score are left out.
 
-    See :func:`cheap_health` for the flags and the details.
+    A result may be a mapping with ``gestalt``, as ``individual_scores`` of :func:`jumar.judging.evaluate_cheap` has them. See
+    :func:`cheap_health` for the flags and the details.
     """
-    scored = [result for result in results if isinstance(result, CheapModeResult)]
+    scored = [_of_mapping(one) if isinstance(one, Mapping) else one for one in results if not isinstance(one, Unscored)]
     scores = [result.gestalt for result in scored]
     return cheap_health(
         count=len(scores),
@@ -78,6 +81,15 @@ def check_cheap_evaluator(results: Iterable[CheapModeResult | Unscored], *, patt
         any_reason=any(result.reasons or result.patterns_matched for result in scored),
         any_pattern=any(result.patterns_matched for result in scored),
         patterns=patterns,
+    )
+
+
+def _of_mapping(result: Mapping[str, Any]) -> CheapModeResult:
+    """Return the result without a look at its range, which is for the health to judge."""
+    return CheapModeResult.model_construct(
+        gestalt=float(result["gestalt"]),
+        reasons=list(result.get("reasons", ())),
+        patterns_matched=list(result.get("patterns_matched", ())),
     )
 
 

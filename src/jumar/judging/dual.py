@@ -83,6 +83,7 @@ class DualEvaluation:
             patterns_committed=0,
             patterns_rejected=0,
             abs_gap=summary.abs_gap_mean,
+            spearman=None if self.tracking is None else self.tracking.agreement.spearman,
             story_ids=[result.story_id for result in self.results],
             tracks=None if self.tracking is None or self.tracking.verdict == "not_proven" else self.tracking.verdict == "tracks",
         )

@@ -315,7 +315,7 @@ def _budget(budget: BudgetLeft | None) -> str:
     if budget is None:
         return ""
     parts = [
-        None if budget.iterations is None else f"{budget.iterations} iterations, this one included",
+        None if budget.iterations is None else f"{plural(budget.iterations, 'iteration')}, this one included",
         None if budget.seconds is None else f"{budget.seconds / 60:.0f} minutes",
         None if budget.tokens is None else f"{budget.tokens:,} tokens",
         None if budget.cost_usd is None else f"${budget.cost_usd:.2f}",
