@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -13,6 +14,8 @@ from typing import Any
 
 import pytest
 from commands import call
+
+from jumar.app.imports.git import checked_out, read_range
 
 CHECK = "sh check.sh"
 ENVIRONMENT = {
@@ -89,6 +92,38 @@ def test_the_same_range_again_runs_nothing(branch: list[str], fresh_place: Path)
     out = call("import", "git", "base..HEAD", "--check", CHECK, check=0).out
     assert f"iteration 1: {branch[1][:7]}" in out
     assert "not followed: 1 commit" in out
+
+
+def test_a_check_that_takes_git_away_from_its_tree_hurts_nobody(branch: list[str], fresh_place: Path) -> None:
+    Path("value").write_text("not committed")
+    found = call("import", "git", "base..main", "--check", f"rm -rf .git; {CHECK}", "--json", check=0).document
+    assert (found["iterations"], found["best_iteration"]) == (5, 1)
+    assert Path("value").read_text() == "not committed"
+    assert git("rev-parse", "HEAD") == branch[-1]
+
+
+def test_imports_of_one_range_with_other_checks_or_another_root_do_not_meet(branch: list[str], fresh_place: Path) -> None:
+    del branch
+    found = read_range("base..main")
+    kinds = [
+        (fresh_place, {"checks": ["true"]}),
+        (fresh_place, {"checks": ["false"]}),
+        (fresh_place / "other", {"checks": ["true"]}),
+    ]
+    with contextlib.ExitStack() as opened:
+        trees = [opened.enter_context(checked_out(found, *kind)) for kind in kinds]
+        assert len(set(trees)) == len(kinds)
+        with checked_out(found, *kinds[0]) as again:
+            assert again == trees[0]
+        assert [tree.exists() for tree in trees] == [False, True, True]
+    assert git("worktree", "list").count("\n") == 0
+
+
+def test_what_cannot_go_on_says_so_each_time(branch: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jumar.app.imports.git._CHECKOUT", "exit 1")
+    for _ in range(2):
+        refused = call("import", "git", "base..main", "--check", CHECK, "--json", check=2)
+        assert "not every commit could be checked: `jumar show" in refused.document["error"]["message"]
 
 
 def test_killed_in_the_middle_the_same_command_goes_on(branch: list[str], fresh_place: Path) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
 from jumar.cli.common import command_for, print_json, print_line, print_text, standard_options
 from jumar.cli.loop.run import run_loop
 from jumar.core.text import escape, percent, plural, points
+from jumar.errors import UsageError
 from jumar.loop.store.layout import loops_directory
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from jumar.loop.report.read import LoopReport
 
 _COMPLETE = {0, 10, 11, 12}  # how a run ends that has nothing more to do
+_ENDED = {1, 2}  # how one that was given up on ends, and what says that it has
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -93,15 +95,25 @@ def git_command(commits: str, checks: tuple[str, ...], scores: tuple[str, ...], 
 
     branch, root = read_range(commits), root.absolute()
     scorers = [scorer_of(score) for score in dict.fromkeys(scores)]
-    name, complete = loop_of(branch, root, {"checks": list(checks), "scorers": scorers})
+    what = {"checks": list(checks), "scorers": scorers}
+    name, complete = loop_of(branch, root, what)
     if not complete:
-        with checked_out(branch) as tree:
+        with checked_out(branch, root, what) as tree:
             request = request_for(branch, tree, name, root, checks, scorers)
             code = run_loop(request, as_json=False, quiet=as_json or quiet, told=False)
             if code not in _COMPLETE:
-                raise SystemExit(code)
+                _give_up(code, loops_directory(root) / name)
     _show_branch(branch, loops_directory(root) / name, as_json=as_json, quiet=quiet)
     return 0
+
+
+def _give_up(code: int, directory: Path) -> NoReturn:
+    if code not in _ENDED:
+        raise SystemExit(code)
+    raise UsageError(
+        f"not every commit could be checked: `{command_for('show', directory)}` says why; "
+        f"after `{command_for('rm', directory)}` the import begins anew"
+    )
 
 
 def _show_branch(branch: Branch, directory: Path, *, as_json: bool, quiet: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,10 +24,15 @@ from jumar.processes.git import Git, find_repository
 
 MOST_COMMITS: Final = 10_000
 _CHECKOUT: Final = (
+    'export GIT_DIR="$3" GIT_WORK_TREE="$PWD"; '
+    'test -e .git || printf "gitdir: %s\\n" "$3" > .git; '
     'commit=$(git rev-list --reverse --first-parent "$1..$2" | sed -n "${JUMAR_ITERATION}p") && test -n "$commit" && '
     'git -c core.hooksPath=/dev/null checkout -q -f --detach "$commit" && git clean -q -f -d && git log -1 --format="%h %s"'
 )
-"""Puts the commit of an iteration into the tree. What git ignores stays, so that a build goes on from the one before."""
+"""Puts the commit of an iteration into the tree, never into another: a check may have removed what says whose tree it is.
+
+What git ignores stays, so that a build goes on from the one before.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,12 +101,15 @@ def _commit(repository: Git, name: str) -> str:
 
 
 @contextlib.contextmanager
-def checked_out(branch: Branch) -> Generator[Path]:
-    """Give a worktree of the branch's base; it is there until the body ends well, so that what was cut off can go on.
+def checked_out(branch: Branch, root: Path, what: Mapping[str, Any]) -> Generator[Path]:
+    """Give a worktree of the branch's base, for this root, these checks and scorers alone.
+
+    It is there until the body ends well, so that what was cut off can go on.
 
     Errors: :class:`UsageError` with what git said.
     """
-    key = hashlib.sha256(f"{branch.repository.directory}\n{branch.base}\n{branch.tip}".encode("utf-8", "surrogateescape"))
+    alone = f"{branch.repository.directory}\n{branch.base}\n{branch.tip}\n{root}\n{json.dumps(what)}"
+    key = hashlib.sha256(alone.encode("utf-8", "surrogateescape"))
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     tree = cache / "jumar" / "imports" / key.hexdigest()[:24]
     if not (tree / ".git").is_file():
@@ -109,7 +118,8 @@ def checked_out(branch: Branch) -> Generator[Path]:
         branch.repository.run("worktree", "prune")
         branch.repository.run("worktree", "add", "--quiet", "--force", "--detach", os.fspath(tree), branch.base)
     yield tree
-    branch.repository.run("worktree", "remove", "--force", os.fspath(tree))
+    remove_tree(tree)  # git refuses to remove one whose .git a check removed
+    branch.repository.run("worktree", "prune")
 
 
 def loop_of(branch: Branch, root: Path, what: Mapping[str, Any]) -> tuple[str, bool]:
@@ -129,6 +139,7 @@ def request_for(
 
     Errors: :class:`jumar.errors.ConfigError`.
     """
+    git_dir = Git(directory=tree).text("rev-parse", "--absolute-git-dir")
     config = {
         "loop": {
             "id": name,
@@ -137,7 +148,7 @@ def request_for(
             "continue_from": "previous",
             "apply": "never",
         },
-        "generator": {"command": ["sh", "-c", _CHECKOUT, "jumar", branch.base, branch.tip]},
+        "generator": {"command": ["sh", "-c", _CHECKOUT, "jumar", branch.base, branch.tip, git_dir]},
         "checks": [{"name": check, "command": check} for check in dict.fromkeys(checks)],
         "scorers": list(scores),
         "stop": {"keep_going": True},
