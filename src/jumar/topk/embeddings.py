@@ -6,19 +6,24 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from jumar.core.text import escape, nearest
 from jumar.errors import ConfigError, ScoreError
 from jumar.topk.contract import shown
 
-if TYPE_CHECKING:
-    from jumar.topk.config import RetrievalConfig
-
 Embed = Callable[[Sequence[str]], Sequence[Sequence[float]]]
 """Returns one embedding for each text, all of the same dimensions."""
 
 DEFAULT_PROVIDER: Final = "default"
+
+
+class NamesProvider(Protocol):
+    """What :class:`jumar.topk.RetrievalConfig` is here: settings that name a provider."""
+
+    @property
+    def embedding_provider(self) -> str: ...
+
 
 _REFERENCE: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _FACTORIES: dict[str, Callable[[], Embed]] = {}
@@ -63,7 +68,7 @@ def find_provider(name: str) -> Callable[[], Embed] | None:
     return lambda: embed
 
 
-def embed_texts(texts: Sequence[str], config: RetrievalConfig | None = None) -> Sequence[Sequence[float]]:
+def embed_texts(texts: Sequence[str], config: NamesProvider | None = None) -> Sequence[Sequence[float]]:
     """Return the embeddings of ``texts``, one each, by the provider of ``config``; without settings by the default one.
 
     Errors: :class:`jumar.errors.ConfigError` where no provider is registered, whatever the provider raises, and
