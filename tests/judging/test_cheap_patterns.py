@@ -178,7 +178,7 @@ def test_health_tells_range_and_variance():
 
 
 @pytest.mark.parametrize(
-    ("title", "flags"), [("Add the export", ["all_same_score"]), ("", ["all_same_score", "zero_patterns_matched"])]
+    ("title", "flags"), [("Add the export", ["all_same_score"]), ("the export", ["all_same_score", "zero_patterns_matched"])]
 )
 def test_health_reads_what_evaluate_cheap_returns(title: str, flags: list[str]):
     story = {"title": title, "description": "", "acceptance_criteria": []}
