@@ -52,6 +52,14 @@ def test_the_outcome_names_best_and_last_as_they_were_given(fresh_place: Path) -
     assert [loop["loop_id"] for loop in call_json("list")["loops"]] == [found["loop_id"]]
 
 
+def test_a_link_to_a_file_is_followed(fresh_place: Path) -> None:
+    (fresh_place / "run.tsv").write_text(LOWER)
+    (fresh_place / "results.tsv").symlink_to("run.tsv")
+    found = imported_json("autoresearch", "results.tsv")
+    assert found["best_iteration"] == 1
+    assert imported_json("autoresearch", "run.tsv") == found  # the bytes that were read say which loop it is
+
+
 def test_what_was_taken_for_what_is_said(fresh_place: Path) -> None:
     (fresh_place / "results.tsv").write_text(LOWER)
     out = " ".join(call("import", "autoresearch", "results.tsv", check=0).out.split())

@@ -68,13 +68,14 @@ class Experiment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """The experiments of a loop in their order. ``found`` says in sentences what was taken for what."""
+    """The experiments of a loop in their order. ``found`` says what was taken for what, ``sha256`` of which bytes."""
 
     metric: str
     direction: Direction
     experiments: tuple[Experiment, ...]
     skipped: tuple[tuple[int, str], ...]
     found: tuple[str, ...]
+    sha256: str = ""
 
 
 def history_of(table: Table, *, metric: str | None = None, direction: Direction | None = None) -> History:
@@ -105,7 +106,9 @@ def history_of(table: Table, *, metric: str | None = None, direction: Direction 
     ]
     found += [f"status in {escape(_called(table, status))}"] if status is not None else ["no status, so every row counts"]
     skipped.sort()
-    return History(metric=name, direction=better, experiments=tuple(read), skipped=tuple(skipped), found=tuple(found))
+    return History(
+        metric=name, direction=better, experiments=tuple(read), skipped=tuple(skipped), found=tuple(found), sha256=table.sha256
+    )
 
 
 def _experiment(table: Table, row: Row, column: int, status: int | None, fate: Fate) -> Experiment:

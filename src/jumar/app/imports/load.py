@@ -15,7 +15,6 @@ from jumar.app.imports.history import Experiment, History
 from jumar.app.imports.tables import number_in
 from jumar.app.run.naming import new_name
 from jumar.core.clock import SystemClock, stamp
-from jumar.core.files import sha256_file
 from jumar.core.given import OwnScale
 from jumar.core.text import cut
 from jumar.errors import JumarError
@@ -88,7 +87,7 @@ def load_history(history: History, path: Path, kind: str, root: Path) -> Importe
 
     Errors: :class:`jumar.errors.StoreWriteError`.
     """
-    origin = {"kind": kind, "path": str(path.absolute()), "sha256": sha256_file(path)}
+    origin = {"kind": kind, "path": str(path.absolute()), "sha256": history.sha256}
     what = {"origin": origin, "metric": history.metric, "direction": history.direction}
     there = _twin(root, what)
     directory = there or loops_directory(root) / new_name(root, Path(f"{path.absolute().parent.name}-{path.stem}"))

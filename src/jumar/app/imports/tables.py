@@ -10,11 +10,11 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
-from jumar.core.files import read_bytes
+from jumar.core.files import read_bytes, sha256_bytes
 from jumar.core.text import escape, human_size
 from jumar.errors import UsageError
 
@@ -51,7 +51,7 @@ class Table:
     """``names`` are those of the columns, empty without a header. ``metric`` and ``directions`` are what the file says of itself.
 
     ``skipped`` are lines that hold no row, and why. ``zero_is_none``: the format writes 0 where nothing was measured. ``note``
-    says what of the file was taken, where that is not all.
+    says what of the file was taken, where that is not all; ``sha256`` is that of the bytes that were read.
     """
 
     path: Path
@@ -62,6 +62,7 @@ class Table:
     skipped: tuple[tuple[int, str], ...] = ()
     zero_is_none: bool = False
     note: str = ""
+    sha256: str = ""
 
     @property
     def width(self) -> int:
@@ -90,7 +91,8 @@ def read_table(path: Path) -> Table:
         size = path.stat().st_size
         if size > MOST_BYTES:
             raise UsageError(f"{shown} has {human_size(size)}; the most that is read is {human_size(MOST_BYTES)}")
-        text = read_bytes(path, links=True).decode("utf-8-sig")
+        content = read_bytes(path, links=True)
+        text = content.decode("utf-8-sig")
     except OSError as error:
         raise UsageError(f"{shown} cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
@@ -103,7 +105,7 @@ def read_table(path: Path) -> Table:
         raise UsageError(f"{shown}: not readable as a table ({error})") from error
     if not table.rows:
         raise UsageError(f"{shown} holds no rows: expected a header and rows, or a JSON object a line")
-    return table
+    return replace(table, sha256=sha256_bytes(content))
 
 
 # ------------------------------------------------------------------------------------------------------------- rows of text
