@@ -83,6 +83,16 @@ def test_every_commit_is_an_iteration_and_the_working_directory_is_not_touched(b
     assert branch[2][:12] in shown
 
 
+def test_git_has_what_was_imported_so_nothing_is_applied_or_resumed(branch: list[str], fresh_place: Path) -> None:
+    imported("base..HEAD", "--check", CHECK)
+    way = f"git switch --detach {branch[2][:12]}"
+    assert way in call("select", "--use", "2", "--reason", "as an example", check=0).out
+    assert f"iteration 2 is `{way}`" in " ".join(call("apply", check=2).err.split())
+    shown = call("show", check=0).out
+    assert "jumar diff" in shown
+    assert not [word for word in ("put iteration", "jumar run --id") if word in shown]
+
+
 def test_the_same_range_again_runs_nothing(branch: list[str], fresh_place: Path) -> None:
     first = imported("base..HEAD", "--check", CHECK)
     assert (first["best_iteration"], first["best_score"]) == (1, 100)

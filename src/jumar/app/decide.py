@@ -17,7 +17,7 @@ from jumar.loop.decisions.git import CommitResult, make_branch, make_commit
 from jumar.loop.decisions.plan import ApplyPlan, plan_apply
 from jumar.loop.decisions.select import override, program_of, record_selection, refuse_program
 from jumar.loop.report.views import refresh_views
-from jumar.loop.store.in_force import artifact_rules, config_now, criteria_of, select_from, standing, unfinished
+from jumar.loop.store.in_force import artifact_rules, config_now, criteria_of, imported_commit, select_from, standing, unfinished
 from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.running import locked_tree
 from jumar.model import Decision, SelectionCriteria
@@ -82,11 +82,15 @@ def selected_iteration(store: LoopStore) -> tuple[int, Decision | None]:
 
 
 def workdir_for(store: LoopStore) -> Path:
-    """Return the working directory. Errors: :class:`UsageError` where the loop names none."""
+    """Return the working directory. Errors: :class:`UsageError` where the loop names none, or git has what it holds."""
     if store.workdir is None:
         imported = "was imported without its files: there is nothing to apply"
         none = f"names no working directory to apply to; its selected files are in {store.paths.final_output}"
         raise UsageError(f"loop '{store.loop_id}' {imported if 'origin' in store.config else none}")
+    iteration = standing(store, criteria_of(config_now(store))).iteration
+    commit = None if iteration is None else imported_commit(store, iteration)
+    if commit is not None:
+        raise UsageError(f"loop '{store.loop_id}' is a branch of git: iteration {iteration} is `git switch --detach {commit}`")
     return store.workdir
 
 

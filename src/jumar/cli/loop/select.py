@@ -28,7 +28,7 @@ from jumar.core.text import escape, points
 from jumar.errors import UsageError
 from jumar.loop.decisions.select import parse_use
 from jumar.loop.ranking.choose import choose, ordered
-from jumar.loop.store.in_force import config_now, criteria_of, select_from, standing
+from jumar.loop.store.in_force import config_now, criteria_of, imported_commit, select_from, standing
 from jumar.loop.store.loop_store import LoopStore
 from jumar.model import Decision, SelectionCriteria, SelectionResult
 from jumar.model.selection import MODES, refuse_share
@@ -172,7 +172,11 @@ def _show_override(store: LoopStore, decision: Decision, criteria: SelectionCrit
     print_line("selected", f"iteration {decision.best_iteration}, {points(result.quality_score)}{before}")
     print_line("reason", f"{escape(decision.reason)} ({escape(decision.by)})")
     where = "the working directory" if store.workdir is None else shown_path(store.workdir)
-    print_line("apply", f"{command_for('apply', store.paths.directory)} puts it into {where}")
+    commit = imported_commit(store, decision.best_iteration or 0)
+    if commit is not None:
+        print_line("next", f"git switch --detach {commit}")
+    elif store.workdir is not None or "origin" not in store.config:
+        print_line("apply", f"{command_for('apply', store.paths.directory)} puts it into {where}")
 
 
 def _result_of(store: LoopStore, decision: Decision, criteria: SelectionCriteria) -> SelectionResult:

@@ -21,7 +21,7 @@ from jumar.loop.engine.outcome import LoopOutcome
 from jumar.loop.report.ending import KEPT, Place, Situation, State, result, why
 from jumar.loop.report.read import LoopReport, load_report
 from jumar.loop.report.spending import ONCE, RAISED, average_of
-from jumar.loop.store.in_force import artifact_rules, config_now, last_applied
+from jumar.loop.store.in_force import artifact_rules, config_now, imported_commit, last_applied
 from jumar.loop.store.loop_store import LoopStore
 from jumar.model import StopDecision
 from jumar.model.selection import LIMIT_REASONS, REQUESTED_REASONS
@@ -93,7 +93,7 @@ def _ending(
     )
     commands = Commands(
         of=lambda command, options: command_for(command, store.paths.directory, options),
-        resume=resume_for(store, config) if "run" in store.config else None,
+        resume=resume_for(store, config) if "run" in store.config and imported_commit(store, 0) is None else None,
         in_file=config is not None,
     )
     return ending_lines(report, situation, commands, width)
@@ -101,7 +101,7 @@ def _ending(
 
 def place_of(report: LoopReport, store: LoopStore, state: State, *, problem: str | None = None) -> Place:
     """Return where the selected iteration is, by what `jumar apply` would find: the working directory is compared with it."""
-    if store.workdir is None or report.chosen is None:
+    if store.workdir is None or report.chosen is None or imported_commit(store, report.chosen) is not None:
         return "nowhere"
     if problem is not None:
         return "refused"

@@ -46,6 +46,15 @@ def works_in_place(store: LoopReader) -> bool:
     return config.get("isolation") in {"none", "sandbox"} and run.get("loop", {}).get("candidates", 1) == 1
 
 
+def imported_commit(store: LoopReader, iteration: int) -> str | None:
+    """Return the commit that an iteration of an imported branch is; None of any other loop, and while it is being imported."""
+    origin = cast("Mapping[str, Any]", store.config.get("origin") or {})
+    if origin.get("kind") != "git" or store.workdir is None or store.workdir.is_dir():
+        return None
+    made = store.record(iteration).commits[-1:] if iteration else (str(origin.get("base")),)
+    return made[0][:12] if made else None
+
+
 def artifact_rules(store: LoopReader) -> ArtifactRules:
     """Return what an apply may replace and remove in the working directory.
 
