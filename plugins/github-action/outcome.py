@@ -25,8 +25,8 @@ def main() -> None:
         raise SystemExit("the loop's name is no line")
     print(f"code={code}")
     print(f"loop={loop}")
-    print(f"iteration={told.get('selected_iteration')}")
-    print(f"score={told.get('quality_score')}")
+    for name, key in {"iteration": "selected_iteration", "score": "quality_score"}.items():
+        print(f"{name}={'' if told.get(key) is None else told[key]}")
 
 
 if __name__ == "__main__":

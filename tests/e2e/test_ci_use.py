@@ -385,6 +385,13 @@ def test_a_job_that_was_cancelled_goes_on_in_a_fresh_checkout_from_the_cache(tmp
     jumar(again.work, "verify", "t", check=0)
 
 
+def test_what_is_not_known_of_a_run_is_an_empty_output(tmp_path: Path):
+    (tmp_path / "outcome.json").write_text('{"error": {"exit_code": 2}}')
+    script = TOP / "plugins/github-action/outcome.py"
+    told = subprocess.run([sys.executable, script, "2", tmp_path / "outcome.json"], check=True, capture_output=True, text=True)
+    assert "code=2\nloop=\niteration=\nscore=\n" == told.stdout
+
+
 def test_the_lines_of_every_step_are_shell_and_every_option_of_jumar_exists():
     lines = [step["run"] for step in yaml.safe_load(ACTION.read_text())["runs"]["steps"] if "run" in step]
     assert len(lines) == 5

@@ -93,6 +93,11 @@ def test_git_has_what_was_imported_so_nothing_is_applied_or_resumed(branch: list
     assert not [word for word in ("put iteration", "jumar run --id") if word in shown]
 
 
+def test_nobody_is_told_to_protect_the_tests_of_commits_that_are_made(branch: list[str], fresh_place: Path) -> None:
+    told = call("import", "git", "base..HEAD", "--check", "pytest -q || true", check=0)
+    assert "weakening" not in told.out + told.err
+
+
 def test_the_same_range_again_runs_nothing(branch: list[str], fresh_place: Path) -> None:
     first = imported("base..HEAD", "--check", CHECK)
     assert (first["best_iteration"], first["best_score"]) == (1, 100)

@@ -42,7 +42,7 @@ from jumar.loop.engine.engine import Loop, check_settings
 from jumar.loop.engine.verdict import never_begun
 from jumar.loop.events.events import Listener
 from jumar.loop.generators.prompt import check_template
-from jumar.loop.settings import LoopSettings, achievable
+from jumar.loop.settings import GuardRules, LoopSettings, achievable
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.loop.snapshots.tree_size import TreeSize
 from jumar.loop.store.in_force import MADE_UP, artifact_rules, config_now
@@ -137,7 +137,7 @@ def _prepared(request: RunRequest, switch: StopSwitch, listener: Listener | None
         resume_session=config.generator.session == "resume",
         recorded=_recorded(config, defaults),
         defaults=defaults,
-        guard=guard_rules(config, workdir=workdir, base=request.base, path=request.path),
+        guard=_guard(request, config, workdir),
         workers=config.loop.workers or config.loop.candidates,
         retries=config.retry.retries(),
         budget=config.budget.limits(),
@@ -155,6 +155,12 @@ def _prepared(request: RunRequest, switch: StopSwitch, listener: Listener | None
     return Loop.of(
         store, settings, parts, clock=SystemClock(), switch=switch, listener=listener, listeners=listeners, steps=request.steps
     )
+
+
+def _guard(request: RunRequest, config: JumarConfig, workdir: Path) -> GuardRules:
+    """Return the rules for what checks need; of an import nobody is told what to protect, because its commits are made."""
+    rules = guard_rules(config, workdir=workdir, base=request.base, path=request.path)
+    return rules if request.origin is None else replace(rules, notices=())
 
 
 def _told_of(config: JumarConfig, settings: LoopSettings) -> dict[str, str]:
