@@ -10,7 +10,11 @@ from typing import Any
 import pytest
 from commands import call, call_json
 from recorded import LOGS
+from visits import visit
 
+from jumar.dashboard.app import create_app
+from jumar.dashboard.guard import Access, local_hosts
+from jumar.dashboard.library import Library
 from jumar.loop.store.loop_store import LoopStore
 
 LOWER = "commit\tval_x\tstatus\tdescription\n" + "".join(
@@ -131,6 +135,23 @@ def test_of_what_is_as_good_as_the_start_the_start_is_the_best(fresh_place: Path
     (fresh_place / "runs.csv").write_text("run,acc,status\n1,0.5,keep\n2,0.4,discard\n3,0.5,discard\n")
     assert imported_json("table", "runs.csv", "--metric", "acc", "--direction", "max")["best_iteration"] == 0
     assert "**Selected Iteration**: 0" in call("report", check=0).out
+
+
+def page(address: str) -> str:
+    app = create_app(Library([Path(".jumar")], Path()), Access(hosts=local_hosts(8400)))
+    return visit(app, address, host="127.0.0.1:8400")[2]
+
+
+def test_documents_and_pages_hold_no_position(fresh_place: Path) -> None:
+    (fresh_place / "runs.csv").write_text("run,latency_ms\n1,1500.5\n2,1200\n3,900\n4,1100\n")
+    name = imported_json("table", "runs.csv", "--metric", "latency_ms", "--direction", "min")["loop_id"]
+    assert "200 better than the runner-up" in page(f"/loops/{name}/decide")
+    call("select", "--use", "1", "--reason", "it is simpler", check=0)
+    assert "300 worse than iteration 2, which the rules select" in page(f"/loops/{name}/decide")
+    assert "0 to 100, of each loop" in page(f"/compare?loop={name}")
+    document = json.loads(call("report", "--format", "json", check=0).out)
+    assert document["override"]["delta"] == document["decisions"][-1]["delta"] == -100
+    assert document["summary"]["average_quality"] == pytest.approx((1200 + 900 + 1100) / 3)
 
 
 def test_a_table_needs_its_metric_and_tells_a_typo(fresh_place: Path) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import quote
 
+from jumar.core.given import Given
 from jumar.core.rendering.figures import UNKNOWN, dollars, duration, iteration_label
 from jumar.core.rendering.plot import (
     NARROW,
@@ -126,7 +127,8 @@ def climb_plot(climbs: Sequence[Climb], over: Over, frame: Frame) -> Plot | None
         marks=marks,
         labels=_labels([(each.letter, x(across(each.points[-1])), y(each.rises()[-1].best or 0.0)) for each in drawn], bottom),
         name="Best score so far",
-        note="0 to 100",
+        note="0 to 100"
+        + ", of each loop's own way from its worst to its best" * any(isinstance(each.rises()[-1].best, Given) for each in drawn),
     )
     return Plot(
         frame=frame,

@@ -6,6 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING, Any, Final
 
 from jumar.app.decide import plan_selected
+from jumar.core.given import Given, sides
 from jumar.core.rendering.figures import UNKNOWN, iteration_label, moment, point_text
 from jumar.core.text import named, percent, plural
 from jumar.dashboard.diffs import shown_diff
@@ -113,13 +114,15 @@ def _margin(report: LoopReport) -> str:
         other = report.score_of(ruled)
         if other is None or other == score:
             return f"As good as iteration {iteration_label(ruled)}, which the rules select"
-        way = "below" if score < other else "above"
+        way = sides(score, "below", "above")[score > other] + (" than" if isinstance(score, Given) else "")
         return f"{point_text(score - other)} {way} iteration {iteration_label(ruled)}, which the rules select"
     if selection.margin is None:
         return ""
     if not selection.margin:
         return "As good as the runner-up; of equals the earlier one is selected"
-    return f"{point_text(selection.margin)} {'over' if selection.margin > 0 else 'below'} the runner-up"
+    ahead = selection.margin > 0
+    word = ("better than" if ahead else "worse than") if isinstance(selection.margin, Given) else "over" if ahead else "below"
+    return f"{point_text(selection.margin)} {word} the runner-up"
 
 
 def _undo(store: LoopStore) -> tuple[str, str] | None:

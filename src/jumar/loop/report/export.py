@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Any, Final, cast
 from xml.etree import ElementTree as ET
 
 from jumar.core.codec import FORMAT
@@ -20,7 +20,8 @@ from jumar.loop.report.read import LoopReport, setting
 from jumar.loop.report.reasons import degradation_sentence, rationale, reason_of, score_text
 from jumar.loop.report.rows import quality_trajectory, summary
 from jumar.loop.report.spending import took_document
-from jumar.model import CheckResult, IterationRecord
+from jumar.model import CheckResult, Decision, IterationRecord
+from jumar.model.ordering import difference
 
 COLUMNS: Final = (
     "iteration",
@@ -60,7 +61,7 @@ def report_document(report: LoopReport) -> dict[str, Any]:
         "selected_iteration": report.chosen,
         "reason": reason_of(report),
         "selection": None if selection is None else selection.to_json(),
-        "override": None if report.override is None else report.override.to_json(),
+        "override": None if report.override is None else _decided(report, report.override),
         "order": list(report.order),
         "ranking": [_ranked(report, number) for number in report.order],
         "criteria": report.criteria.to_json(),
@@ -87,10 +88,19 @@ def report_document(report: LoopReport) -> dict[str, Any]:
         "checklist": [line.to_json() for line in checklist(report)],
         "artifacts_complete": report.artifacts_complete,
         "records": [record.to_json() for record in report.records],
-        "decisions": [decision.to_json() for decision in report.decisions],
+        "decisions": [_decided(report, decision) for decision in report.decisions],
         "config": dict(report.config),
         **({} if report.measured is None else {"metric": report.measured.metric, "direction": report.measured.direction}),
     }
+
+
+def _decided(report: LoopReport, decision: Decision) -> dict[str, Any]:
+    """Return a decision; on a scale of its own its delta is one of values, of which the file has the positions."""
+    final, best, document = decision.final_iteration, decision.best_iteration, decision.to_json()
+    if report.measured is None or decision.delta is None or final is None or best is None:
+        return document
+    scores = report.record(final).quality_score, report.record(best).quality_score
+    return document if None in scores else {**document, "delta": difference(*cast("tuple[float, float]", scores))}
 
 
 def _ranked(report: LoopReport, number: int) -> dict[str, Any]:

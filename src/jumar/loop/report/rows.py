@@ -320,13 +320,19 @@ class TrajectoryPoint(_Named):
     """``iteration`` and ``quality`` (0–100, None when the score is invalid), as keys and as attributes."""
 
 
+def _mean(scores: Sequence[float]) -> float:
+    """Return the mean, rounded to 4 decimals; on a scale of its own that of the values, as it is."""
+    mean = math.fsum(scores) / len(scores)
+    return Given(mean, scores[0].scale.at(mean), scores[0].scale) if isinstance(scores[0], Given) else round(mean, 4)
+
+
 def summary(records: Iterable[IterationRecord]) -> Summary:
     """Return the totals of ``records``; see :class:`Summary`."""
     passes = [record for record in records if record.iteration_number > 0]
     scores = [score for record in passes if (score := valid_score(record.view())) is not None]
     average, best, worst = (None, None, None) if passes else (0, 0, 0)
     if scores:
-        average, best, worst = round(math.fsum(scores) / len(scores), 4), max(scores), min(scores)
+        average, best, worst = _mean(scores), max(scores), min(scores)
     return Summary(
         total_iterations=len(passes),
         average_quality=average,
