@@ -191,3 +191,18 @@ def test_an_answer_is_cut_until_it_fits(most: int):
     assert short["number"] == 1.5
     assert short["output"].endswith("end")
     assert fitted(short, most) == short
+
+
+def test_the_scores_of_an_imported_loop_are_as_given_in_both_parts_of_an_answer(fresh_place: Path):
+    (fresh_place / "runs.csv").write_text("run,latency_ms\n1,1500.5\n2,900\n3,1100\n")
+    imported = ["import", "table", "runs.csv", "--metric", "latency_ms", "--direction", "min", "--quiet"]
+    subprocess.run([*JUMAR, *imported], cwd=fresh_place, check=True, capture_output=True)
+
+    async def work() -> None:
+        async with over_stdio(fresh_place) as client:
+            best = await client.call("best")
+            assert (best["score"], best["last"]["score"]) == (900.0, 1100.0)
+            status = await client.call("status", detail=True)
+            assert [row["score"] for row in status["rows"]] == [1500.5, 900.0, 1100.0]
+
+    asyncio.run(work())

@@ -283,7 +283,7 @@ async def _answered(work: Callable[[], Document], *, detail: bool = False) -> Ca
         raise ToolError(cut(current().redact(str(error)), _SHORT)) from None
     except OSError as error:
         raise ToolError(cut(escape(str(error)), _SHORT)) from None
-    return CallToolResult(content=[TextContent(type="text", text=_dumped(document))], structured_content=document)
+    return CallToolResult(content=[TextContent(type="text", text=_dumped(document))], structured_content=as_given(document))
 
 
 def fitted(document: Document, most: int) -> Document:
