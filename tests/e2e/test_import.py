@@ -104,6 +104,13 @@ def test_every_command_shows_the_scores_as_they_were_given(imported: str, fresh_
     assert exported[0]["cost_usd"] is None
 
 
+def test_each_row_says_what_was_tried(fresh_place: Path) -> None:
+    (fresh_place / "trials.csv").write_text("number,lr,loss,state\n0,1e-3,0.9,COMPLETE\n1,1e-4,0.8,FAIL\n")
+    imported_json("table", "trials.csv", "--metric", "loss")
+    assert "number=0, lr=1e-3" in call("show", check=0).out
+    assert "crashed · number=1, lr=1e-4" in call("report", "--format", "html", check=0).out
+
+
 def test_another_one_is_selected_and_nothing_is_applied(imported: str) -> None:
     call("select", "--use", "4", "--reason", "it is simpler", check=0)
     assert json.loads(call("report", "--format", "json", check=0).out)["selected_iteration"] == 4

@@ -245,6 +245,8 @@ def _remarks(record: IterationRecord, refused: int) -> tuple[str, ...]:
         found.append(f"not verified: {cut(record.tampering[0], _SAID)}{more}")
     elif record.analysis.completed and record.verification_status == "failed":
         found.append("says it is done; the checks disagree")
+    if record.measured is not None:  # what was tried, by the table that it was imported from
+        found += [cut(said, _SAID) for said in record.reflections[:1]]
     return tuple(escape(remark) for remark in found)
 
 
