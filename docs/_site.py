@@ -32,7 +32,7 @@ SUBJECTS = {
         {"ask-only-where-needed", "learn-a-cheap-judge", "learned-judge", "learning", "what-a-proof-proves"},
     ),
     "How many to keep": ("choosing-k.md", {"choose-k", "own-strategy", "retrieval", "topk", "topk-skill"}),
-    "All of it": (None, {"api", "benchmarks", "cli", "configuration", "dependencies", "exit-codes", "formats"}),
+    "All of it": (None, {"api", "benchmarks", "cli", "configuration", "dependencies", "differences", "exit-codes", "formats"}),
 }
 FOLDERS = {"How-to": "how-to", "Concepts": "concepts", "Strategies": "topk", "Reference": "reference", "Design": "design"}
 _ROLE = re.compile(r":(?:class|data|exc|func|meth|mod):(?=<code>)")
