@@ -115,6 +115,7 @@ def test_another_one_is_selected_and_nothing_is_applied(imported: str) -> None:
     call("select", "--use", "4", "--reason", "it is simpler", check=0)
     assert json.loads(call("report", "--format", "json", check=0).out)["selected_iteration"] == 4
     assert "was imported without its files" in call("apply", check=2).err
+    assert "status    crashed: its status is 'crash'" in call("show", "3", check=0).out
     assert "unknown status" not in call("select", "--use", "5", "--reason", "x", check=2).out
     call("verify", check=0)
 

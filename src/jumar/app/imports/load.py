@@ -164,7 +164,7 @@ def _unranked(each: Experiment) -> Status:
 
 def _reason(history: History, each: Experiment) -> str:
     if each.fate == "crashed":
-        return f"crashed: its status is '{each.status}'"
+        return f"its status is '{each.status}'"
     if each.value is None:
         return f"no {history.metric}"
     return f"its status '{each.status}' does not say whether it counts"
