@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -135,7 +135,7 @@ def side_by_side(directory: Path) -> Iterator[Row]:
     program = Step(name="all", command=f"{sys.executable} slow.py && cp judged.json $JUMAR_OUT_JUDGE", outputs=("judge",))
     found: dict[int, list[float]] = {1: [], 2: []}
     with ExitStack() as stack:
-        addresses = {count: stack.enter_context(cluster(directory / f"cluster-{count}", count)) for count in found}
+        addresses = {count: stack.enter_context(cluster(directory / f"cluster-{count}", count))[0] for count in found}
         for number in range(ROUNDS):
             for count, times in found.items():
                 chain = settings(directory, f"{count}-{number}", APART, [program], carry_forward=False)
@@ -153,8 +153,8 @@ def side_by_side(directory: Path) -> Iterator[Row]:
 
 
 @contextmanager
-def cluster(directory: Path, workers: int) -> Iterator[str]:
-    """Start a scheduler and workers with one thread each, and give the address; they are ended afterwards."""
+def cluster(directory: Path, workers: int) -> Iterator[tuple[str, Callable[[], None]]]:
+    """Start a scheduler and workers with one thread each; give the address, and what kills the last one. All end afterwards."""
     import distributed
 
     directory.mkdir()
@@ -172,7 +172,7 @@ def cluster(directory: Path, workers: int) -> Iterator[str]:
         address = json.loads(file.read_text())["address"].removeprefix("tcp://")
         with distributed.Client(f"tcp://{address}", set_as_default=False) as client:
             client.wait_for_workers(workers)
-        yield address
+        yield address, started[-1].kill
     finally:
         for process in started:
             process.kill()

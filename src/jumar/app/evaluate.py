@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
+from jumar.core.offload import as_executor_error
 from jumar.core.text import escape
 from jumar.errors import ConfigError, ItemError, JumarError, UsageError
 from jumar.judging.cheap.evaluator import CheapModeEvaluator
@@ -321,6 +322,8 @@ def _next(waiting: deque[tuple[Chunk, Future[_Done]]]) -> tuple[Chunk, _Done]:
         raise JumarError(
             "a worker process died, perhaps for lack of memory; nothing was written. Try again with --jobs 1"
         ) from None
+    except Exception as error:  # an executor raises what it likes
+        raise as_executor_error(error) from error
 
 
 _setup: list[bytes] = []

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from jumar.cases.accounting import CaseAccounting, is_capped
 from jumar.cases.case_store import CaseStore
@@ -40,6 +40,7 @@ from jumar.cases.run_store import RunReader, RunStore, contents_of, create_run
 from jumar.cases.settings import JUDGE, ChainSettings, check_chain, starting_roles
 from jumar.cases.steps import dry_keys
 from jumar.core.clock import SystemClock
+from jumar.core.offload import Submits, as_executor_error
 from jumar.core.text import escape, plural
 from jumar.errors import ConfigError, JumarError, NotFoundError, UsageError
 from jumar.model.budget.pricing import Budget
@@ -225,10 +226,6 @@ def _not_carried(chosen: CaseIteration, settings: ChainSettings) -> str | None:
 _POLL_SECONDS: Final = 0.2
 
 
-class _Submits(Protocol):
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainOutcome:
     """Where the run is, and why it was stopped early: None when every case has ended."""
@@ -313,7 +310,7 @@ def run_chain(
     settings: ChainSettings,
     *,
     resume: bool = False,
-    executor: Executor | _Submits | None = None,
+    executor: Executor | Submits | None = None,
     clock: Clock | None = None,
     switch: StopSwitch | None = None,
     listener: CaseListener | None = None,
@@ -402,7 +399,7 @@ def _in_turn(run: RunReader, numbers: Sequence[int]) -> Iterator[int]:
 
 
 def _side_by_side(
-    run: RunStore, settings: ChainSettings, executor: Executor | _Submits, switch: StopSwitch, listener: CaseListener | None
+    run: RunStore, settings: ChainSettings, executor: Executor | Submits, switch: StopSwitch, listener: CaseListener | None
 ) -> CaseStop | None:
     """Hand every case that has not ended to the executor; the first error is raised when all are done.
 
@@ -450,7 +447,4 @@ def _as_ours(error: Exception) -> JumarError:
     """Return an error that a person can use, for whatever an executor or the way to it raised."""
     if isinstance(error, NotFoundError):
         return NotFoundError(f"{error}: a worker does not see what this process sees there; it must have it under the same path")
-    if isinstance(error, JumarError):
-        return error
-    reason = " ".join(str(error).split()) or "no more is known"
-    return JumarError(f"it could not be run by the executor: {type(error).__name__}: {escape(reason)}")
+    return as_executor_error(error)

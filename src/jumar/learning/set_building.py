@@ -9,13 +9,14 @@ from typing import Any, Final, Literal
 
 from jumar.judging.auto.intervals import fit_intervals
 from jumar.judging.cheap.evaluator import CheapModeEvaluator, RubricChoice
+from jumar.judging.cheap.offload import scores_of
 from jumar.judging.items.item import Item
 from jumar.judging.models import IterationMetrics, Unscored
 from jumar.judging.patterns.models import PatternProposal, PatternSet, PatternStatus, PatternV2
 from jumar.judging.patterns.proposed import GOOD_FROM, as_pattern
 from jumar.judging.patterns.storage import update_calibration_history
 from jumar.learning.material import BuiltSet, Material, Profile, Target
-from jumar.learning.proof.probes import MOST_ITEMS, ProbeReport, cheat_of, probe
+from jumar.learning.proof.probes import MOST_ITEMS, ProbeReport, cheat_of, probe_all
 from jumar.learning.proposals.proposing import IterationProposals
 from jumar.learning.state import Checkpoint, LearnState, Line
 
@@ -202,13 +203,11 @@ _FEW_PROBED: Final = 48
 
 def probe_set(patterns: PatternSet, items: Sequence[Item], rubric: RubricChoice, *, seed: int = 0) -> ProbeReport:
     """Return what the probes against gaming do to a set's scores of real items."""
-    evaluator = CheapModeEvaluator(patterns, rubric=rubric)
 
-    def score(item: Item) -> float | None:
-        reading = evaluator.read(item)
-        return None if isinstance(reading, Unscored) else reading.gestalt
+    def scores(asked: Sequence[Item]) -> list[float | None]:
+        return scores_of(asked, patterns, rubric)
 
-    return probe(items, score, cheat_of(patterns), seed=seed, most=MOST_ITEMS if patterns.is_robust else _FEW_PROBED)
+    return probe_all(items, scores, cheat_of(patterns), seed=seed, most=MOST_ITEMS if patterns.is_robust else _FEW_PROBED)
 
 
 def final_set(checkpoint: Checkpoint, material: Material) -> PatternSet:

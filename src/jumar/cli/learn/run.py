@@ -80,6 +80,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option(
     "--plan", is_flag=True, default=False, help="Ask and learn nothing: say what these items could prove, and what that takes."
 )
+@click.option("--executor", metavar="SPEC", help="Where else texts are read: dask://HOST:PORT.")
 @judge_options
 @json_option
 @quiet_option
@@ -89,19 +90,24 @@ def run_command(items: Path, *, as_json: bool, quiet: bool, **options: Any) -> i
     Every proposal has to earn its place on items that it was not made from. At the end the best set is held against
     held-out items: it tracks the judge, it fails, or neither is proven.
     """
+    from jumar.app.evaluate import open_executor
     from jumar.cli.learn.display import learn_display
     from jumar.cli.learn.status import show_result
     from jumar.learning.run.learn import learn
     from jumar.learning.run.read import read_progress
 
     only_plan = options.pop("plan")
+    spec = options.pop("executor")
+    if only_plan and spec is not None:
+        raise ConfigError("--plan learns nothing, so there is nothing to hand over; leave --executor out")
     request = _request(items, options, asked=not only_plan)
     if only_plan:
         return _show_plan(request, as_json=as_json)
     switch = StopSwitch()
     display = learn_display(lambda number: read_progress(request.output, number), as_json=as_json, quiet=quiet)
-    with warned(), signals_handled(switch, quiet=quiet), display:
-        found = learn(request, switch=switch, listener=display.hear, hear=display.judged, planned=display.planned)
+    with open_executor(spec) as executor, warned(), signals_handled(switch, quiet=quiet), display:
+        heard: Any = {"listener": display.hear, "hear": display.judged, "planned": display.planned}
+        found = learn(request, switch=switch, executor=executor, **heard)
     if as_json:
         print_json(found.document())
     else:

@@ -319,6 +319,16 @@ class FeatureMemo:
             found = self._known[key] = count_features(item)
         return found
 
+    def known(self, items: Iterable[Item]) -> list[Values | None]:
+        """Return what is known of each item, None where nothing was counted yet."""
+        return [self._known.get((item.text, item.prompt, item.context)) for item in items]
+
+    def learn(self, items: Iterable[Item], values: Iterable[Values | None]) -> None:
+        """Take over what was counted elsewhere, or was not: None."""
+        for item, counted in zip(items, values, strict=True):
+            if counted is not None:
+                self._known[item.text, item.prompt, item.context] = counted
+
     @contextlib.contextmanager
     def used(self) -> Generator[None]:
         """Use what is known here, and keep what is counted, until the end of the ``with``; only in this context."""
@@ -330,6 +340,11 @@ class FeatureMemo:
 
 
 _MEMO: Final[contextvars.ContextVar[FeatureMemo | None]] = contextvars.ContextVar("features", default=None)
+
+
+def memo_in_use() -> FeatureMemo | None:
+    """Return the memo that is in use in this context."""
+    return _MEMO.get()
 
 
 def count_features(item: Item) -> Values:

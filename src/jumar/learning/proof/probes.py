@@ -175,25 +175,27 @@ def probe(
     ``cheat`` is that of :func:`cheat_of`. Of many items ``most`` are probed. The same seed gives the same probes, whatever the
     order of the items.
     """
+    return probe_all(items, lambda asked: list(map(score, asked)), cheat, seed=seed, tolerance=tolerance, most=most)
+
+
+def probe_all(
+    items: Sequence[Item],
+    scores: Callable[[Sequence[Item]], Sequence[float | None]],
+    cheat: Cheat | None = None,
+    *,
+    seed: int = 0,
+    tolerance: float = TOLERANCE,
+    most: int = MOST_ITEMS,
+) -> ProbeReport:
+    """Return :func:`probe`, with the ``scores`` of many items asked for at once."""
     chosen = sorted(items, key=lambda item: (_number(seed, "", item), item.id))[:most]
-    before = [score(item) for item in chosen]
-    used, known = cheat or Cheat(), [(item, old) for item, old in zip(chosen, before, strict=True) if old is not None]
-
-    def changes(attack: Callable[[Item, Random], Item], name: str) -> Floats:
-        """Return ``(items,)`` changes of the score, not a number where the item stayed what it was."""
-        found = np.full(len(known), np.nan)
-        for place, (item, old) in enumerate(known):
-            made = attack(item, Random(_number(seed, name, item)))  # noqa: S311 - a shuffle, no secret
-            if made.text != item.text:
-                new = score(made)
-                found[place] = (1.0 if new is None else new) - old
-        return found
-
-    columns = {
-        (STUFFING, how): changes(lambda item, draw, own=own: stuffed(item, own, draw), STUFFING)
-        for how, own in stuffings(used.phrases).items()
+    used = cheat or Cheat()
+    known = [(item, old) for item, old in zip(chosen, scores(chosen), strict=True) if old is not None]
+    attacks: dict[tuple[str, str], Attack] = {
+        (STUFFING, how): lambda item, draw, own=own: stuffed(item, own, draw) for how, own in stuffings(used.phrases).items()
     }
-    columns |= {(name, ""): changes(_attack(name, used), name) for name in ATTACKS}
+    attacks |= {(name, ""): _attack(name, used) for name in ATTACKS}
+    columns = _changes(known, attacks, scores, seed)
     results = _results([item for item, _ in known], columns, seed, tolerance)
     tried = [result for result in results if result.name == STUFFING] or [_nothing(STUFFING, tolerance)]
     worst = max(tried, key=lambda one: one.most if one.items else -math.inf)
@@ -201,7 +203,31 @@ def probe(
     return ProbeReport((replace(worst, unprobed=unprobed), *(result for result in results if result.name != STUFFING)))
 
 
-def _attack(name: str, cheat: Cheat) -> Callable[[Item, Random], Item]:
+Attack = Callable[[Item, Random], Item]
+
+
+def _changes(
+    known: Sequence[tuple[Item, float]],
+    attacks: Mapping[tuple[str, str], Attack],
+    scores: Callable[[Sequence[Item]], Sequence[float | None]],
+    seed: int,
+) -> dict[tuple[str, str], Floats]:
+    """Return for each attack ``(items,)`` changes of the score, not a number where the item stayed what it was."""
+    columns = {key: np.full(len(known), np.nan) for key in attacks}
+    made: list[Item] = []
+    places: list[tuple[Floats, int]] = []
+    for key, attack in attacks.items():
+        for place, (item, _) in enumerate(known):
+            changed = attack(item, Random(_number(seed, key[0], item)))  # noqa: S311 - a shuffle, no secret
+            if changed.text != item.text:
+                made.append(changed)
+                places.append((columns[key], place))
+    for (column, place), new in zip(places, scores(made), strict=True):
+        column[place] = (1.0 if new is None else new) - known[place][1]
+    return columns
+
+
+def _attack(name: str, cheat: Cheat) -> Attack:
     means = replace(_MEANS, many=cheat.many)
     return lambda item, draw: ATTACKS[name](item, means, draw)
 

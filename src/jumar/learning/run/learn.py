@@ -7,6 +7,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.util import find_spec
@@ -27,6 +28,7 @@ from jumar.judging.agreement import spearman
 from jumar.judging.asking.call_log import FILE as CALLS
 from jumar.judging.asking.call_log import CallLog
 from jumar.judging.asking.summary import JudgeInterruptedError
+from jumar.judging.cheap.offload import read_by
 from jumar.judging.dual import require_statistics
 from jumar.judging.gap import QUALITY_TARGET
 from jumar.judging.history import FEWEST_ITERATIONS
@@ -222,10 +224,12 @@ def learn(
     listener: Listener | None = None,
     hear: Hear | None = None,
     planned: Callable[[Plan], None] | None = None,
+    executor: Executor | None = None,
 ) -> LearnResult:
     """Learn, or resume learning; at the end make the final set and prove it, which is one look at the held-out items.
 
     ``listener`` is told of the loop, ``hear`` of each answer of the judge, ``planned`` before all of what the items could prove.
+    ``executor`` reads texts elsewhere; the results are the same. One that breaks ends this process as a kill would: resume.
 
     Errors: :class:`ConfigError` for a run that was begun with other options, and of judge, rubric and extras;
     :class:`jumar.errors.ItemError` of the items; everything before anything is asked.
@@ -268,7 +272,8 @@ def learn(
             hear=hear,
             calls=calls,
         )
-        return _learned(request, data, _loop(request, store, data, switch, listener, start), switch)
+        with read_by(executor, switch.immediate.is_set):
+            return _learned(request, data, _loop(request, store, data, switch, listener, start), switch)
 
 
 def _learned(request: LearnRequest, data: LearnData, loop: Loop, switch: StopSwitch) -> LearnResult:

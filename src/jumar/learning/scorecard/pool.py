@@ -17,8 +17,8 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from jumar.judging.cheap.evidence import PatternEvidence
 from jumar.judging.cheap.features import FEATURES, Feature, feature_values
+from jumar.judging.cheap.offload import fired_on
 from jumar.judging.cheap.phrases import lowered_words
 from jumar.judging.cheap.scoring import words_of
 from jumar.judging.items.item import Item
@@ -133,8 +133,7 @@ def fires_on(items: Sequence[Item], patterns: Sequence[PatternV2]) -> Any:
     csr_matrix: Any = import_module("scipy.sparse").csr_matrix
     if not patterns or not items:
         return csr_matrix((len(items), 0))
-    evidence = PatternEvidence(PatternSet(version="2.0", patterns=list(patterns)))
-    rows = [evidence.fired(item, None) for item in items]
+    rows = fired_on(items, PatternSet(version="2.0", patterns=list(patterns)))
     indices = np.fromiter((index for row in rows for index in row), dtype=np.int32)
     starts = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
     return csr_matrix((np.ones(indices.size), indices, starts), shape=(len(items), len(patterns)))
