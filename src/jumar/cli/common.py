@@ -378,15 +378,24 @@ def colour_wanted() -> bool:
 
 @contextlib.contextmanager
 def warned() -> Generator[None]:
-    """Print the warnings of the body as ours, one line each, as they come: some are reasons not to go on."""
+    """Print the warnings of the body as ours, one line each, as they come: some are reasons not to go on.
+
+    What is logged of patterns is warned of too, and not printed a second time.
+    """
+    import logging
 
     def show(message: Warning | str, *_: object) -> None:
         print_text(f"jumar: warning: {message}", err=True)
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", UserWarning)
-        warnings.showwarning = show
-        yield
+    log, nowhere = logging.getLogger("jumar.patterns"), logging.NullHandler()
+    log.addHandler(nowhere)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", UserWarning)
+            warnings.showwarning = show
+            yield
+    finally:
+        log.removeHandler(nowhere)
 
 
 class DecimalRange(click.FloatRange):

@@ -7,6 +7,8 @@ import hashlib
 import json
 import logging
 import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -287,6 +289,27 @@ def test_what_another_program_saved_is_recorded_first():
     ]
     assert a_set(3) == store.get(store.log()[2].hash)
     assert a_set(1) == store.load()
+
+
+def test_a_save_that_somebody_puts_back_is_no_other_programs():
+    store = PatternStore(FILE)
+    store.save(a_set(1), "one")
+    first = FILE.read_bytes()
+    store.save(a_set(2), "two")
+    FILE.write_bytes(first)
+    store.save(a_set(3), "three")
+    assert "found in the file, which is save 1 put back" == store.log()[2].message
+    assert store.log()[0].hash == store.log()[2].hash
+
+
+def test_a_command_says_once_that_it_read_the_backup():
+    save_patterns_safely(a_set(1), FILE)
+    save_patterns_safely(a_set(2), FILE)
+    FILE.write_text("{")
+    Path("items.jsonl").write_text('{"id": "a", "text": "Something that was written."}\n')
+    command = [sys.executable, "-m", "jumar.cli.entry", "evaluate", "items.jsonl", "--mode", "cheap", "--patterns", str(FILE)]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    assert 1 == " ".join(told.split()).count("which is one save older"), told
 
 
 def write_as_another_program(patterns: PatternSet) -> None:

@@ -50,7 +50,7 @@ def load_patterns_safely(path: str | Path) -> list[PatternV2]:
 def load_pattern_set(path: str | Path) -> PatternSet:
     """Return what a patterns file holds, from its backup when the file itself is damaged.
 
-    The backup is announced by a :class:`PatternBackupWarning` and in the log ``jumar.judging.patterns``. A file of format 1 or
+    The backup is announced by a :class:`PatternBackupWarning` and in the log ``jumar.patterns``. A file of format 1 or
     of a newer version is not damaged: no backup is read for it. Errors: :class:`PatternLoadError` when the file is missing, or
     both are unusable.
     """
@@ -382,7 +382,9 @@ class PatternStore:
             warnings.warn(message, PatternReplacedWarning, stacklevel=2)
             return
         self._keep(data)
-        self._append(data, len(found.patterns), "found in the file, saved by another program" if known else "found in the file")
+        same = [save.number for save in known if save.hash == sha256_bytes(data)]
+        by = f", which is save {same[-1]} put back" if same else ", saved by another program" if known else ""
+        self._append(data, len(found.patterns), f"found in the file{by}")
 
     def _keep(self, data: bytes) -> None:
         _write_whole(self._objects / f"{sha256_bytes(data)}.json", data)
