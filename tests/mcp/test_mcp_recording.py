@@ -253,6 +253,12 @@ def test_stop_asks_one_loop_and_no_other(place: Path):
             (place / "text.md").write_text("one\n")
             assert (await client.call("record_iteration", loop=second))["score"] == 50.0
             assert "STOP" in await client.refused("record_iteration", loop=first)
+            assert (await client.call("status", loop=first))["state"].startswith("stopped: nothing more is recorded")
+            assert "jumar stop --undo" in (await client.call("stop", loop=first))["next"]
+            assert (await client.call("status", loop=second))["state"] == "waiting for record_iteration"
+            await client.call("select", loop=second, iteration=0, reason="as it was")
+            found = [(await client.call(tool, loop=second)) for tool in ("best", "status")]
+            assert found[0]["iteration"] == found[1]["best"]["iteration"] == 0
 
     running(work)
 

@@ -28,8 +28,11 @@ from jumar.mcp.places import Places
 from jumar.mcp.running import Run, begin
 from jumar.model import CheckResult, IterationRecord
 from jumar.model.budget.gate import budget_left
+from jumar.processes.control import stop_file
 
 _LONGEST_WORD: Final = 30_000
+_TAKEN_BACK: Final = "a person takes that back: jumar stop --undo"
+_STOPPED: Final = f"nothing more is recorded; apply puts the best into the working directory; {_TAKEN_BACK}"
 Document = dict[str, Any]
 Within = tuple[Path, ...] | None
 
@@ -162,13 +165,15 @@ class Loops:
         with self.places.reading(loop, session) as store:
             status = LoopObserver(store.paths.directory).look()
             waits = status.stop is None and not status.live and _is_recorded(store)
+            stopped = f"stopped: {_STOPPED}" if _is_stopped(store) else "waiting for record_iteration"
+            report = load_report(store)  # which one stands is said as `best` says it
             document: Document = {
                 "loop": status.loop_id,
-                "state": "waiting for record_iteration" if waits else status.state_text,
+                "state": stopped if waits else status.state_text,
                 "now": status.now_text or None,
                 "iterations": status.done,
                 "iterations_left": status.passes_left,
-                "best": _brief(status.best),
+                "best": _brief(report.chosen_record),
                 "last": _brief(status.last),
                 "ended": None if status.stop is None else f"{status.stop.reason}: {status.stop.detail}",
                 "cost_usd": status.spend.cost_usd,
@@ -221,7 +226,7 @@ class Loops:
             return {
                 "loop": store.loop_id,
                 "asked": new,
-                "next": "it ends when its step is recorded; a person resumes it: jumar stop --undo",
+                "next": _STOPPED if _is_recorded(store) else f"it ends when its step is recorded; {_TAKEN_BACK}",
             }
 
 
@@ -257,7 +262,13 @@ def _recorded(store: LoopStore, outcome: Document, number: int) -> Document:
         "ended": f"{outcome['stop_reason']}: {outcome['stop_detail']}" if ended and outcome else None,
         "given_by": setting(report.config, "loop", "given_by"),
     }
+    if _is_stopped(store) and not ended:
+        return document | {"next": _STOPPED}
     return document | {"next": _advice(ended=ended, is_best=report.chosen == number)}
+
+
+def _is_stopped(store: LoopStore) -> bool:
+    return stop_file(store.paths.stop_files()) is not None
 
 
 def _advice(*, ended: bool, is_best: bool) -> str:
