@@ -189,5 +189,7 @@ def test_health_reads_what_evaluate_cheap_returns(title: str, flags: list[str]):
 
 
 def test_health_judges_the_range_of_mappings():
-    found = check_cheap_evaluator([{"gestalt": 3, "reasons": ["a"]}, {"gestalt": 6, "reasons": []}])
+    found = check_cheap_evaluator(
+        [{"gestalt": 3, "reasons": ["a"]}, {"gestalt": 6, "reasons": []}, {"story_id": "empty", "kind": "abstained"}]
+    )
     assert ["scores_out_of_range"] == found.flags

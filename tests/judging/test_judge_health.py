@@ -59,3 +59,8 @@ def test_details_are_the_figures_behind_the_flags():
 def test_without_scores_there_is_no_variance():
     assert check_expensive_evaluator([unscored("missing")]).details["variance"] is None
     assert 0.0 == check_expensive_evaluator([scored(4)]).details["variance"]
+
+
+def test_mappings_are_read_as_what_they_say():
+    results = [scored(2), scored(4, 3, 5), unscored("refused"), unscored("missing")]
+    assert check_expensive_evaluator(results) == check_expensive_evaluator([one.model_dump() for one in results])

@@ -21,8 +21,8 @@ from jumar.judging.models import CheapModeResult, ComponentHealthStatus, DualMod
 from jumar.judging.patterns.models import PatternSet
 
 
-def check_expensive_evaluator(results: Sequence[Result]) -> ComponentHealthStatus:
-    """Return the health of the judge behind ``results``.
+def check_expensive_evaluator(results: Sequence[Result | Mapping[str, Any]]) -> ComponentHealthStatus:
+    """Return the health of the judge behind ``results``, which may be mappings as of :func:`jumar.judging.evaluate_expensive`.
 
     Flags: ``judge_failures`` (an item it was asked about has no verdict), ``scores_out_of_range``, ``nothing_scored``,
     ``all_same_score`` (at least two verdicts and no variance: a saturated judge, whose ranks mean nothing), ``high_variance``
@@ -31,8 +31,9 @@ def check_expensive_evaluator(results: Sequence[Result]) -> ComponentHealthStatu
     ``details``: ``scored``, ``unscored`` by kind, ``score_range`` and ``variance`` (None without scores; variance with n − 1, 0
     for one), ``noise``. No results are healthy: nothing was asked.
     """
-    scored = [result for result in results if isinstance(result, ExpensiveModeResult)]
-    kinds = Counter(result.kind for result in results if isinstance(result, Unscored))
+    known = [_verdict_of(result) if isinstance(result, Mapping) else result for result in results]
+    scored = [result for result in known if isinstance(result, ExpensiveModeResult)]
+    kinds = Counter(result.kind for result in known if isinstance(result, Unscored))
     scores = [result.gestalt for result in scored]
     noise = judge_noise([result.readings for result in scored])
     failures = sum(count for kind, count in kinds.items() if kind not in NOT_THE_JUDGES)
@@ -54,6 +55,13 @@ def check_expensive_evaluator(results: Sequence[Result]) -> ComponentHealthStatu
     return found.model_copy(update={"healthy": found.healthy and failures <= MAX_UNSCORED * (failures + len(scores))})
 
 
+def _verdict_of(result: Mapping[str, Any]) -> Result:
+    """Return what a mapping says: a verdict where it has a ``gestalt``, else an item without one."""
+    if "gestalt" not in result:
+        return Unscored.model_validate(dict(result))
+    return ExpensiveModeResult.model_construct(gestalt=float(result["gestalt"]), readings=list(result.get("readings", ())))
+
+
 def _status(noticed: Mapping[str, bool], details: dict[str, Any], *, grave: Collection[str]) -> ComponentHealthStatus:
     """Return the flags that were noticed; a component with one that is ``grave`` is not healthy."""
     flags = [flag for flag, is_so in noticed.items() if is_so]
@@ -72,7 +80,8 @@ def check_cheap_evaluator(
     A result may be a mapping with ``gestalt``, as ``individual_scores`` of :func:`jumar.judging.evaluate_cheap` has them. See
     :func:`cheap_health` for the flags and the details.
     """
-    scored = [_of_mapping(one) if isinstance(one, Mapping) else one for one in results if not isinstance(one, Unscored)]
+    known = [_score_of(one) if isinstance(one, Mapping) else one for one in results]
+    scored = [one for one in known if isinstance(one, CheapModeResult)]
     scores = [result.gestalt for result in scored]
     return cheap_health(
         count=len(scores),
@@ -84,8 +93,10 @@ def check_cheap_evaluator(
     )
 
 
-def _of_mapping(result: Mapping[str, Any]) -> CheapModeResult:
-    """Return the result without a look at its range, which is for the health to judge."""
+def _score_of(result: Mapping[str, Any]) -> CheapModeResult | None:
+    """Return the result without a look at its range, which is for the health to judge; None for an item without a score."""
+    if "gestalt" not in result:
+        return None
     return CheapModeResult.model_construct(
         gestalt=float(result["gestalt"]),
         reasons=list(result.get("reasons", ())),
