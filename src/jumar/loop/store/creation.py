@@ -25,7 +25,7 @@ from jumar.loop.snapshots.manifest import Manifest
 from jumar.loop.snapshots.snapshot import StatCache
 from jumar.loop.store.layout import ARTIFACTS, METRICS, LoopPaths, check_loop_id, iteration_name, prepare_root, root_of
 from jumar.loop.store.reading import CLEANED
-from jumar.loop.store.staging import Base, build, decision_bytes, metrics_bytes, whole_or_gone
+from jumar.loop.store.staging import Base, build, decision_bytes, metrics_bytes, whole_or_gone, write_plain
 from jumar.loop.store.trust import place_of
 from jumar.model.decisions import Decision
 from jumar.model.records import VERIFICATIONS, IterationRecord, Usage, Verification
@@ -295,7 +295,7 @@ def build_iteration(
         cache=StatCache(),
     )
     metrics = metrics_bytes(record, manifest, file, nonce)
-    files.write_once(directory / METRICS, metrics)
+    write_plain(directory / METRICS, metrics)  # whoever builds syncs all of it at once
     if snapshot is None:
         (directory / ARTIFACTS).rmdir()
         return base
