@@ -21,6 +21,8 @@ settings.register_profile("fast", settings.get_profile("ci"), max_examples=10)
 settings.register_profile("thorough", settings.get_profile("default"), max_examples=2_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "default"))
 
+os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")  # a test tells nobody
+
 _DATA = Path(os.environ.get("JUMAR_DATA") or Path(__file__).parents[2] / "shared" / "data").resolve()
 _HERE = Path(__file__).parent
 _SLOW = frozenset((_HERE / "slow.txt").read_text("utf-8").split())
