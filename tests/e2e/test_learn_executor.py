@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from cluster import Cluster, cluster
+from commands import unwrapped
 from learn_items import judged_items, write_items
 from loops import jumar
 
@@ -119,6 +120,7 @@ def test_a_cluster_that_goes_away_is_a_clear_error_and_nothing_is_lost(
         _, err = process.communicate(timeout=300)
     assert 1 == process.returncode, err
     assert "jumar: it could not be run by the executor: " in err
+    assert "; the same command resumes, with an executor or without; what the judge said is kept" in unwrapped(err)
     assert "Traceback" not in err.rpartition("jumar: ")[2]
     jumar(tmp_path, *words(judged, "out"), check=0, timeout=300)
     assert (tmp_path / "out" / "verdicts.jsonl").read_bytes().startswith(paid), "no verdict was asked for again"

@@ -17,6 +17,10 @@ Given = TypeVar("Given")
 Result = TypeVar("Result")
 
 
+class ExecutorError(JumarError):
+    """An executor broke, or raised what is no error of jumar's."""
+
+
 class Submits(Protocol):
     """What is needed of an executor."""
 
@@ -28,7 +32,7 @@ def as_executor_error(error: Exception) -> JumarError:
     if isinstance(error, JumarError):
         return error
     reason = " ".join(str(error).split()) or "no more is known"
-    return JumarError(f"it could not be run by the executor: {type(error).__name__}: {escape(reason)}")
+    return ExecutorError(f"it could not be run by the executor: {type(error).__name__}: {escape(reason)}")
 
 
 def in_order(
@@ -39,7 +43,7 @@ def in_order(
 ) -> Generator[Result]:
     """Yield ``function`` of each of ``calls``, in their order, at most 32 of them handed over at a time.
 
-    Errors: :class:`JumarError` for whatever the executor raises; KeyboardInterrupt once ``halted``.
+    Errors: :class:`ExecutorError` for whatever the executor raises; KeyboardInterrupt once ``halted``.
     """
     waiting: deque[Future[Result]] = deque()
     try:

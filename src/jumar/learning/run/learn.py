@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from jumar.core.clock import SystemClock
 from jumar.core.codec import flat
 from jumar.core.files import read_bytes, replace_file, sha256_bytes, sha256_file
+from jumar.core.offload import ExecutorError
 from jumar.core.redaction import Redactor, environment_secrets, install
 from jumar.core.text import escape, json_rows, plural
 from jumar.errors import ConfigError, EvaluationUnreliableError, JumarError
@@ -272,8 +274,18 @@ def learn(
             hear=hear,
             calls=calls,
         )
-        with read_by(executor, switch.immediate.is_set):
+        with _read_by(executor, switch):
             return _learned(request, data, _loop(request, store, data, switch, listener, start), switch)
+
+
+@contextlib.contextmanager
+def _read_by(executor: Executor | None, switch: StopSwitch) -> Generator[None]:
+    try:
+        with read_by(executor, switch.immediate.is_set):
+            yield
+    except ExecutorError as error:
+        way_out = "the same command resumes, with an executor or without; what the judge said is kept"
+        raise ExecutorError(f"{error}; {way_out}") from error
 
 
 def _learned(request: LearnRequest, data: LearnData, loop: Loop, switch: StopSwitch) -> LearnResult:
