@@ -13,7 +13,7 @@ import pytest
 from commands import call, call_json
 
 from jumar import BestOutputTracker
-from jumar.errors import ConflictError, StoreDamagedError
+from jumar.errors import ConflictError, DuplicateIterationError, StoreDamagedError
 
 SUPPORT = Path(__file__).parents[1] / "support"
 DIMENSIONS = ("validation", "completeness", "correctness", "readability", "efficiency")
@@ -33,15 +33,19 @@ def theirs(number: int, score: float) -> None:
     node("tracking_writer.mjs", STORE, number, score, "sad.md")
 
 
-def ours(number: int, score: float, tracker: BestOutputTracker | None = None) -> None:
+def record(number: int, score: float, tracker: BestOutputTracker) -> None:
     Path("sad.md").write_text(f"ours {number}\n")
-    found = tracker or BestOutputTracker("loop-001", storage_path=STORE)
-    found.record_iteration(
+    tracker.record_iteration(
         iteration_number=number,
         dimensions=dict.fromkeys(DIMENSIONS, score / 100),
         artifacts=["sad.md"],
         verification_status="passed",
     )
+
+
+def ours(number: int, score: float, tracker: BestOutputTracker | None = None) -> None:
+    found = tracker or BestOutputTracker("loop-001", storage_path=STORE)
+    record(number, score, found)
     found.save()
 
 
@@ -92,6 +96,56 @@ def test_a_tracker_that_is_open_meanwhile_overwrites_nothing(fresh_place: Path) 
     ours(3, 82, tracker)
     assert [each["iteration"] for each in seen()["trajectory"]] == [1, 2, 3]
     assert tracker.select_output().selected_iteration == 2
+
+
+def test_in_turns_within_one_process_nothing_is_in_the_way(fresh_place: Path) -> None:
+    tracker = BestOutputTracker("loop-001", storage_path=STORE)
+    ours(1, 80, tracker)
+    theirs(2, 85)
+    record(3, 82, tracker)  # without saving first
+    theirs(4, 90)
+    with pytest.raises(DuplicateIterationError, match="iteration 4"):
+        record(4, 70, tracker)
+    tracker.save()
+    assert sorted(each["iteration"] for each in seen()["trajectory"]) == [1, 2, 3, 4]
+    assert [each["iteration_number"] for each in records()] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("hours", [-2, 0, 2])
+def test_what_a_clock_says_decides_nothing(fresh_place: Path, hours: int) -> None:
+    ours(1, 80)
+    theirs(2, 85)
+    written = (Path(STORE) / "best-tracker.json").stat().st_mtime_ns + hours * 3_600_000_000_000
+    os.utime(VIEW, ns=(written, written))
+    assert [each["iteration_number"] for each in records()] == [1, 2]
+    shutil.copytree(STORE, "copy")
+    assert "ok" in call("verify", "./copy", check=0).out
+
+
+def test_a_copy_that_the_original_was_cut_off_in_is_in_nobodys_way(fresh_place: Path) -> None:
+    ours(1, 80)
+    half = Path(STORE) / "iterations" / "iteration-002"
+    half.mkdir()
+    (half / "sad.md").write_text("half")
+    call("show", f"./{STORE}", check=0)
+    ours(2, 85)
+    assert [each["iteration_number"] for each in records()] == [1, 2]
+    assert [path.read_text() for path in Path(STORE).rglob("quarantine/**/sad.md")] == ["half"]
+    call("verify", f"./{STORE}", check=0)
+
+
+@pytest.mark.parametrize("instead", ["nothing", "a file", "a link"])
+def test_an_iteration_whose_snapshot_is_none_has_its_record(fresh_place: Path, instead: str) -> None:
+    ours(1, 80)
+    theirs(2, 85)
+    there = Path(STORE) / "iterations" / "iteration-002"
+    shutil.rmtree(there)
+    if instead == "a file":
+        there.write_text("x")
+    elif instead == "a link":
+        there.symlink_to("/etc")
+    assert [each["quality_score"] for each in records()] == [80, 85]
+    call("verify", f"./{STORE}", check=0)
 
 
 def test_what_both_recorded_is_a_conflict_that_names_the_iteration(fresh_place: Path) -> None:

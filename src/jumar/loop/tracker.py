@@ -33,6 +33,7 @@ from jumar.loop.store.in_force import artifact_rules, select_from, standing
 from jumar.loop.store.layout import check_loop_id, loops_directory
 from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.running import locked_tree
+from jumar.loop.store.takeover import take_over_now
 from jumar.model import (
     Clock,
     Decision,
@@ -153,6 +154,8 @@ class BestOutputTracker:
                 f"`jumar run` runs the loop '{self.loop_id}' and scores its iterations; a tracker records into a loop of its own"
             )
         with store.lock():
+            if take_over_now(store):
+                store.refresh()
             views = store.views()
             previous = views[-1].score if views else None
             record = IterationRecord(

@@ -32,7 +32,7 @@ from jumar.loop.report.read import LoopReport, load_report
 from jumar.loop.snapshots.manifest import Manifest
 from jumar.loop.snapshots.restore import plan_restore, restore
 from jumar.loop.store.layout import iteration_name
-from jumar.loop.store.takeover import is_due, take_over_now
+from jumar.loop.store.takeover import WRITTEN, is_due, take_over_now
 from jumar.model import IterationRecord, SelectionCriteria
 
 if TYPE_CHECKING:
@@ -114,7 +114,9 @@ def _write(store: LoopStore, at: str, criteria: SelectionCriteria | None, *, for
     records = report.records if report.artifacts_complete else store.records()
     _replace(store.paths.tracking_view, tracking_chunks(report, records, at=at, derived_from=derived_from))
     files.replace_file(store.paths.report_view, current().redact_bytes(render_markdown(report).encode()))
-    files.replace_file(store.paths.best_view, encode(best_document(report, derived_from=derived_from, output=output)))
+    written = {WRITTEN: files.sha256_file(store.paths.tracking_view)} if "run" not in store.config else {}
+    document = best_document(report, derived_from=derived_from, output={**output, **written})
+    files.replace_file(store.paths.best_view, encode(document))
 
 
 def _fill_output(store: LoopStore, report: LoopReport, *, force: bool) -> dict[str, Any]:

@@ -124,6 +124,7 @@ FOREIGN_ITERATIONS: Final = "foreign-iterations"
 FOREIGN_TRACKING: Final = "foreign-best-output-tracking.json"
 _BUILD: Final = f"{leftovers.TEMPORARY}import"
 _BEST_SCORE: Final = 100
+_HIGHEST: Final = 999_999_999
 
 
 def is_foreign(directory: Path) -> bool:
@@ -211,8 +212,10 @@ def read_tracking(path: Path, way: str = "mend it, or move it away to begin a ne
 
 
 def _check_numbers(path: Path, numbers: list[int]) -> None:
-    if len(set(numbers)) != len(numbers) or min(numbers, default=0) < 0:
-        raise StoreDamagedError(f"{path}: iteration numbers have to be different and not negative, found {numbers}")
+    if len(set(numbers)) != len(numbers) or min(numbers, default=0) < 0 or max(numbers, default=0) > _HIGHEST:
+        raise StoreDamagedError(
+            f"{path}: iteration numbers have to be different and not negative, found {numbers!s:.200}; at most {_HIGHEST}"
+        )
 
 
 def _record(fields: Fields) -> IterationRecord:
@@ -262,9 +265,7 @@ def _build_iterations(new: LoopPaths, past: Past, nonce: str, source: Path | Non
             gone.append(number)
         base = build_iteration(new.iteration(number), record, snapshot, base, nonce)
     if gone:
-        decision = _cleaned(gone, past)
-        path = new.decisions / "0001-cleanup.json"
-        files.write_once(path, decision_bytes(decision, place_of(nonce, path)))
+        write_cleaned(new, gone, past, nonce)
     files.sync_tree(new.directory)
 
 
@@ -302,19 +303,22 @@ def build_iteration(
     return Base(number, Manifest(manifest.entries, manifest.base, manifest.depth), directory / ARTIFACTS)
 
 
-def _cleaned(gone: list[int], found: Past) -> Decision:
-    return Decision(
-        number=1,
+def write_cleaned(paths: LoopPaths, gone: list[int], past: Past, nonce: str, number: int = 1) -> None:
+    """Write the decision by which it is known that these iterations never had a snapshot here."""
+    decision = Decision(
+        number=number,
         kind="cleanup",
         best_iteration=None,
-        final_iteration=found.records[-1].iteration_number,
+        final_iteration=past.records[-1].iteration_number,
         delta=None,
         decision=None,
         reason="their snapshots were not there when they were imported",
         by="import",
-        at=found.last_updated,
+        at=past.last_updated,
         data={CLEANED: gone},
     )
+    path = paths.decisions / f"{number:04d}-cleanup.json"
+    files.write_once(path, decision_bytes(decision, place_of(nonce, path)))
 
 
 def _put_in_place(paths: LoopPaths) -> None:

@@ -22,7 +22,7 @@ from jumar.core.lock import LoopLock
 from jumar.core.text import escape, natural
 from jumar.errors import JumarError, NotFoundError, StoreDamagedError
 from jumar.loop.snapshots.manifest import Manifest, ManifestFile, compose, paths_listed
-from jumar.loop.store.layout import ARTIFACTS, MANIFEST, METRICS, LoopPaths, iteration_name
+from jumar.loop.store.layout import ARTIFACTS, MANIFEST, METRICS, STAGE, LoopPaths, iteration_name
 from jumar.loop.store.reading import (
     Listing,
     Records,
@@ -293,10 +293,17 @@ class LoopReader:
 
     def _look_at_iterations(self) -> None:
         if self._changed(self._iterations):
-            self._numbers = iteration_numbers(self._iterations.names)
+            self._numbers = [each for each in iteration_numbers(self._iterations.names) if not self.is_foreign(each)]
             known = self._views
             self._views = {number: known[number] for number in self._numbers if number in known}
             self._ordered = None
+
+    def is_foreign(self, number: int) -> bool:
+        """Whether what has an iteration's name in a tracker's loop is a copy of the original's, which it has not listed yet."""
+        if "run" in self.config:
+            return False
+        directory = self.paths.iteration(number)
+        return not any((directory / name).exists() for name in (METRICS, MANIFEST, STAGE))
 
     def _changed(self, listing: Listing) -> bool:
         """Look at a directory unless nobody else can have written; returns whether its names changed."""

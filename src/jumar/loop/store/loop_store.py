@@ -430,6 +430,9 @@ class LoopStore(LoopReader):
             raise UsageError(f"{number} cannot be an iteration number: they start at 0")
         self._look_at_iterations()
         if iteration_name(number) in self._iterations.names:
+            if self.is_foreign(number):
+                self.quarantine(self.paths.iteration(number))
+                return
             raise DuplicateIterationError(
                 f"iteration {number} of loop '{self.loop_id}' is recorded already; records are written once, use the next number"
             )

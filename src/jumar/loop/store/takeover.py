@@ -6,11 +6,12 @@ Only where ``BestOutputTracker`` records. The loop of a run has its scores from 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import secrets
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
-from typing import Final
+from typing import Any, Final, cast
 
 from jumar.core import files, leftovers
 from jumar.core.lock import LoopLock
@@ -23,6 +24,7 @@ from jumar.loop.store.creation import (
     build_iteration,
     read_tracking,
     snapshot_of,
+    write_cleaned,
 )
 from jumar.loop.store.layout import METRICS, LoopPaths
 from jumar.loop.store.loop_reader import LoopReader
@@ -31,6 +33,9 @@ from jumar.model.records import IterationRecord, IterationView
 
 ORIGIN: Final = "best-output-tracking.json"
 """The ``origin`` of an iteration that was taken over."""
+
+WRITTEN: Final = "tracking_sha256"
+"""The key of ``best-tracker.json`` by which it is known which tracking file jumar wrote."""
 
 
 def take_over(reader: LoopReader) -> None:
@@ -52,29 +57,36 @@ def take_over_now(reader: LoopReader) -> bool:
     paths = reader.paths
     with files.as_write_error("take over what is in", paths.directory):
         found = read_tracking(paths.tracking_view, "mend it, or move it away: jumar writes it again")
-        for record in list(_new(reader, found)):
-            _add(reader, replace(record, origin=ORIGIN), found)
+        new = tuple(_new(reader, found))
+        gone = [record.iteration_number for record in new if not _add(reader, replace(record, origin=ORIGIN), found)]
+        if gone:
+            reader.refresh()
+            last = reader.decisions()[-1:]
+            write_cleaned(paths, gone, found, reader.nonce, number=1 + (last[0].number if last else 0))
         paths.best_view.unlink(missing_ok=True)  # so that the views are made anew, with what that file lacks
     return True
 
 
 def is_due(reader: LoopReader) -> bool:
-    """Return whether the original may have added something, as far as the times of two files tell."""
-    return "run" not in reader.config and "origin" not in reader.config and _is_newer(reader.paths)
+    """Return whether the tracking file is another than jumar wrote last, or imported: by its content, as times may lie."""
+    if "run" in reader.config or "origin" in reader.config:
+        return False
+    data = files.content_of(reader.paths.tracking_view)
+    if data is None:  # none is there, or what is there is no file
+        return False
+    written = files.content_of(reader.paths.best_view) or b""
+    if digest_in(written) == files.sha256_bytes(data):
+        return False
+    return not files.holds(reader.paths.directory / FOREIGN_TRACKING, data)
 
 
-def _is_newer(paths: LoopPaths) -> bool:
-    """Whether the tracking file was written after jumar's views, of which ``best-tracker.json`` is the last, and any import."""
-    written = _written(paths.tracking_view)
-    known = (_written(paths.best_view), _written(paths.directory / FOREIGN_TRACKING))
-    return written is not None and all(time is None or written > time for time in known)
-
-
-def _written(path: Path) -> int | None:
-    try:
-        return os.lstat(path).st_mtime_ns
-    except OSError:
-        return None
+def digest_in(best_view: bytes) -> str | None:
+    """Return the SHA-256 of the tracking file that ``best-tracker.json`` was written with; None where it says none."""
+    with contextlib.suppress(ValueError, RecursionError):
+        found: object = json.loads(best_view)
+        if isinstance(found, dict):
+            return cast("dict[str, Any]", found).get(WRITTEN)
+    return None
 
 
 def _new(reader: LoopReader, found: Past) -> Iterator[IterationRecord]:
@@ -105,16 +117,19 @@ def _refuse_conflict(paths: LoopPaths, ours: IterationView, theirs: IterationRec
         )
 
 
-def _add(reader: LoopReader, record: IterationRecord, found: Past) -> None:
+def _add(reader: LoopReader, record: IterationRecord, found: Past) -> bool:
+    """Add one; returns whether its snapshot is there."""
     paths, each = reader.paths, record.iteration_number
     aside = paths.directory / FOREIGN_ITERATIONS
     names = found.directories[each]
     for name in names:
         there = paths.iterations / name
-        if there.is_dir() and not there.is_symlink() and not (there / METRICS).exists():
+        if os.path.lexists(there) and not (there / METRICS).exists():
             files.make_directory(aside)
-            files.rename_new(there, aside / name)
-    built = paths.pending / leftovers.temporary_name()
-    build_iteration(built, record, snapshot_of(aside, names), None, reader.nonce)
+            taken = os.path.lexists(aside / name)
+            files.rename_new(there, aside / (f"{name}-{secrets.token_hex(4)}" if taken else name))
+    built, snapshot = paths.pending / leftovers.temporary_name(), snapshot_of(aside, names)
+    build_iteration(built, record, snapshot, None, reader.nonce)
     files.sync_tree(built)
     files.rename_new(built, paths.iteration(each))
+    return snapshot is not None
