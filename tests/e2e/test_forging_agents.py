@@ -323,6 +323,23 @@ def test_what_jumar_imports_is_as_at_the_start(tmp_path: Path, table: str, isola
         assert again.returncode != 2, again.stderr
 
 
+def test_a_configuration_that_an_agent_wrote_beside_a_command_line_imports_nothing_before_it_is_refused(tmp_path: Path) -> None:
+    mark, place = tmp_path / "came in", tmp_path / "place"
+    place.mkdir()
+    (place / "text.md").write_text("a\n")
+    tables = '[loop]\nid = "place-1"\n[hooks]\npython = ["evil:hear"]\n[generator]\ncommand = "true"\n'
+    toml = f'{tables}[[checks]]\nname = "x"\ncommand = "true"\n'
+    lines = ("from pathlib import Path", f"Path('evil.py').write_text({f'open({str(mark)!r}, {chr(119)!r})'!r})")
+    program = tmp_path / "agent.py"
+    program.write_text("\n".join([*lines, f"Path('jumar.toml').write_text({toml!r})", "Path('text.md').write_text('b')"]))
+    command = ("--keep-going", "-n", "1", "--check", "true", "--no-input", "--", sys.executable, str(program))
+    jumar(place, "run", *command, check=None)
+    assert (place / "evil.py").exists()
+    refused = jumar(place, "run", "--no-input", check=2)
+    assert "place-1" in refused.stderr
+    assert not mark.exists()
+
+
 def refused_after_a_kill(tmp_path: Path, edit: str, then: str = "") -> tuple[Path, str]:
     """Let an agent edit the configuration and kill jumar; return the project, and how the next run refused to begin."""
     act = f"path = pathlib.Path('jumar.toml'); path.write_text(path.read_text().replace('{edit}')){then}"

@@ -148,13 +148,19 @@ def _prepared(request: RunRequest, switch: StopSwitch, listener: Listener | None
     )
     check_patterns(config.loop.env)
     check_settings(settings, parts)
-    listeners = load_listeners(config.hooks, config.telemetry, request.base)
-    listeners += config.mlflow.listeners(request.root, _told_of(config, settings))
+    early = _listeners(request, config, settings) if reader is None else None  # before anything is made
     store, settings = _store(request, choice, settings, limits)
+    # of a loop that is there only now: what a changed configuration names is not imported before that is refused
+    listeners = _listeners(request, config, settings) if early is None else early
     settings = replace(settings, notices=(*([choice.told] if choice.told else []), *told, *settings.notices))
     return Loop.of(
         store, settings, parts, clock=SystemClock(), switch=switch, listener=listener, listeners=listeners, steps=request.steps
     )
+
+
+def _listeners(request: RunRequest, config: JumarConfig, settings: LoopSettings) -> list[Listener]:
+    listeners = load_listeners(config.hooks, config.telemetry, request.base)
+    return [*listeners, *config.mlflow.listeners(request.root, _told_of(config, settings))]
 
 
 def _guard(request: RunRequest, config: JumarConfig, workdir: Path) -> GuardRules:
