@@ -7,13 +7,14 @@ import signal
 import socket
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from starlette.responses import PlainTextResponse
 from visits import visit
 
-from jumar.dashboard.guard import COOKIE, Access, Guard, asking_program, local_hosts
+from jumar.dashboard.guard import COOKIE, Access, Guard, local_hosts
+from jumar.processes.asking import asking_program
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -146,8 +147,7 @@ def test_a_browser_with_the_same_port_at_another_address_excuses_nobody():
         browser = socket.create_connection(server.getsockname(), source_address=("127.0.0.3", 0))
         port = browser.getsockname()[1]
         with browser, socket.create_connection(server.getsockname(), source_address=("127.0.0.2", port)):
-            scope: dict[str, Any] = {"client": ("127.0.0.4", port), "server": server.getsockname()}
-            assert asking_program(scope) is not None, "nobody is at this end"
+            assert asking_program(("127.0.0.4", port), server.getsockname()) is not None, "nobody is at this end"
 
 
 def _asked_by(how: str, loop: str | None) -> str | None:
@@ -163,6 +163,6 @@ def _asked_by(how: str, loop: str | None) -> str | None:
             asking.stdout.readline()
             with accepted:
                 try:
-                    return asking_program({"client": client, "server": accepted.getsockname()})
+                    return asking_program(client, accepted.getsockname())
                 finally:
                     asking.send_signal(signal.SIGKILL)

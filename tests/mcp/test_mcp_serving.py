@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shlex
 import signal
 import subprocess
@@ -52,6 +53,23 @@ def test_only_who_knows_the_token_comes_in(place: Path):
         assert asked(served, **right, host="evil.example") == 421
         assert asked(served, **right, origin="http://evil.example") == 403
         assert asked(served, **right) not in {401, 403, 421}
+
+
+def test_a_program_of_a_loop_does_not_decide_through_a_persons_server(place: Path):
+    asking = (
+        "import sys, urllib.request, urllib.error\n"
+        "request = urllib.request.Request(sys.argv[1], b'{}', {'Authorization': 'Bearer ' + sys.argv[2]}, method='POST')\n"
+        "try:\n    urllib.request.urlopen(request)\n"
+        "except urllib.error.HTTPError as error:\n    print(error.code, error.read().decode())\n"
+    )
+    with serving_http(place) as served:
+        said = []
+        for more in ({}, {"JUMAR_LOOP_ID": "t", "JUMAR_ITERATION": "2"}):
+            command = [sys.executable, "-c", asking, served.address, served.token]
+            done = subprocess.run(command, env={**os.environ, **more}, capture_output=True, text=True, check=True)
+            said.append(done.stdout)
+    assert not said[0].startswith("403")
+    assert said[1].startswith("403 A program of loop t asked for this")
 
 
 def test_a_person_who_tries_it_in_a_terminal_ends_it_with_ctrl_c(place: Path):

@@ -29,7 +29,7 @@ from jumar.dashboard import pages
 from jumar.dashboard.audit import audit
 from jumar.dashboard.compare import comparison
 from jumar.dashboard.deciding import decide, last_decision
-from jumar.dashboard.guard import Access, Guard, asking_program
+from jumar.dashboard.guard import Access, Guard
 from jumar.dashboard.library import Kind, Library, Run
 from jumar.dashboard.selections import selections
 from jumar.errors import JumarError, NotFoundError, UsageError
@@ -38,6 +38,7 @@ from jumar.judging.report.read import items_of, read_item
 from jumar.learning.report.life import life_of
 from jumar.learning.report.render import render_pattern
 from jumar.loop.snapshots.tree import Tree
+from jumar.processes.asking import asking_program
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -304,7 +305,7 @@ def _change(board: Dashboard, change: Change) -> Callable[[Request], Any]:
         form = await _form(request)
         if form is None or not _same_form(board, form):
             return PlainTextResponse("This form is not one of this page's; reload it and try again.\n", 403)
-        program = await run_in_threadpool(asking_program, request.scope)
+        program = await run_in_threadpool(asking_program, request.scope.get("client"), request.scope.get("server"))
         if program is not None:
             said = f"{program} asked for this. Changes are for people, in a browser or a terminal of their own.\n"
             return PlainTextResponse(said, 403)

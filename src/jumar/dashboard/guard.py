@@ -7,17 +7,14 @@ Names of hosts are listed, changes need an origin of ours and a token that only 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl, urlencode
 
-import psutil
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
-
-from jumar.processes.process_tree import programs_above
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -113,40 +110,6 @@ class Guard:
     def is_ours(self, given: str) -> bool:
         """Whether a form was one of ours."""
         return _same(given, self._access.form_token)
-
-
-def asking_program(scope: Scope) -> str | None:
-    """Return what to call the program of a loop that sent a request, None for a browser, and for whoever is on another machine.
-
-    Who is gone already is taken for a program: a person's browser waits for the answer. Of a process of another user, such as the
-    one that forwards a port of ssh, only the open connection can be seen, which is enough.
-    """
-    client, server = scope.get("client"), scope.get("server")
-    if client is None or server is None:
-        return None
-    ends = _address(client), _address(server)
-    try:
-        found = [
-            connection
-            for connection in psutil.net_connections("tcp")
-            if connection.laddr and connection.raddr and (_address(connection.laddr), _address(connection.raddr)) == ends
-        ]
-        if not any(connection.pid or connection.status == psutil.CONN_ESTABLISHED for connection in found):
-            return "A program that did not wait for the answer" if _is_here(ends[0][0]) else None
-    except (psutil.Error, OSError):
-        return None
-    programs = (program for connection in found if connection.pid for program in programs_above(connection.pid))
-    return next((f"A program of loop {loop or 'one without a name'}" for loop, *_ in programs), None)
-
-
-def _address(end: Sequence[Any]) -> tuple[str, int]:
-    return str(end[0]).removeprefix("::ffff:"), int(end[1])
-
-
-def _is_here(host: str) -> bool:
-    """Whether an address is one of this machine's."""
-    own = (address.address.partition("%")[0] for each in psutil.net_if_addrs().values() for address in each)
-    return host.startswith("127.") or host in own
 
 
 def _same(given: str, wanted: str) -> bool:

@@ -8,9 +8,11 @@ import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from anyio import to_thread
 from mcp.server.transport_security import TransportSecuritySettings
 
 from jumar.mcp.server import create_server
+from jumar.processes.asking import asking_program
 
 if TYPE_CHECKING:
     import socket
@@ -44,16 +46,23 @@ def serve_http(listening: socket.socket, top: Path, root: Path, token: str) -> N
 
 
 class _WithToken:
-    """Lets requests through that carry the token."""
+    """Lets requests through that carry the token, unless a program of a loop sent them: it would decide as a person does."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app, self._token = app, f"Bearer {token}".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         given = dict(scope.get("headers", ())).get(b"authorization", b"")
-        if scope["type"] != "http" or secrets.compare_digest(given, self._token):
+        if scope["type"] != "http":
             await self._app(scope, receive, send)
-            return
-        headers = [(b"content-type", b"text/plain"), (b"www-authenticate", b"Bearer")]
-        await send({"type": "http.response.start", "status": 401, "headers": headers})
-        await send({"type": "http.response.body", "body": _REFUSED})
+        elif not secrets.compare_digest(given, self._token):
+            await _refuse(send, 401, _REFUSED, (b"www-authenticate", b"Bearer"))
+        elif (program := await to_thread.run_sync(asking_program, scope.get("client"), scope.get("server"))) is not None:
+            await _refuse(send, 403, f"{program} asked for this; the server is a person's.\n".encode())
+        else:
+            await self._app(scope, receive, send)
+
+
+async def _refuse(send: Send, status: int, why: bytes, *headers: tuple[bytes, bytes]) -> None:
+    await send({"type": "http.response.start", "status": status, "headers": [(b"content-type", b"text/plain"), *headers]})
+    await send({"type": "http.response.body", "body": why})
