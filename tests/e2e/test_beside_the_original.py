@@ -14,6 +14,7 @@ from commands import call, call_json
 
 from jumar import BestOutputTracker
 from jumar.errors import ConflictError, DuplicateIterationError, StoreDamagedError
+from jumar.loop.report import views
 
 SUPPORT = Path(__file__).parents[1] / "support"
 DIMENSIONS = ("validation", "completeness", "correctness", "readability", "efficiency")
@@ -180,6 +181,51 @@ def test_a_file_that_is_half_written_or_has_a_number_twice_is_named(fresh_place:
     assert "have to be different" in " ".join(call("show", f"./{STORE}", check=14).err.split())
     VIEW.write_text(whole)
     assert [record["iteration_number"] for record in records()] == [1, 2]
+
+
+def test_a_copy_that_nothing_was_added_to_is_not_written(fresh_place: Path) -> None:
+    ours(1, 80)
+    os.utime(VIEW)
+    before = VIEW.read_bytes()
+    call("show", f"./{STORE}", check=0)
+    assert before == VIEW.read_bytes()
+
+
+def test_what_the_original_adds_while_the_views_are_made_is_kept(fresh_place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours(1, 80)
+    meanwhile = [2]
+    real = views.tracking_chunks
+
+    def slow(report: Any, records: Any, **more: Any) -> Any:
+        if meanwhile:
+            theirs(meanwhile.pop(), 85)
+        return real(report, records, **more)
+
+    monkeypatch.setattr("jumar.loop.report.views.tracking_chunks", slow)
+    ours(3, 70)
+    assert [each["quality"] for each in seen()["trajectory"]] == [80, 85, 70]
+
+
+def test_what_is_no_file_makes_way_and_a_link_is_followed(fresh_place: Path) -> None:
+    ours(1, 80)
+    theirs(2, 85)
+    VIEW.rename("theirs.json")
+    VIEW.symlink_to("../theirs.json")
+    ours(3, 70)
+    assert not VIEW.is_symlink()
+    VIEW.unlink()
+    os.mkfifo(VIEW)
+    ours(4, 60)
+    assert [each["quality"] for each in seen()["trajectory"]] == [80, 85, 70, 60]
+
+
+def test_an_iteration_that_the_original_has_begun_is_no_damage(fresh_place: Path) -> None:
+    tracker = BestOutputTracker("loop-001", storage_path=STORE)
+    ours(1, 80, tracker)
+    (Path(STORE) / "iterations" / "iteration-002").mkdir()
+    call("verify", f"./{STORE}", check=0)
+    ours(2, 70, tracker)
+    assert [each["quality"] for each in seen()["trajectory"]] == [80, 70]
 
 
 def test_a_file_that_shrank_takes_nothing_away(fresh_place: Path) -> None:

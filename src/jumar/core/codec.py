@@ -25,7 +25,6 @@ EXACT = frozenset(
         *(
             "snapshot_path",
             "content_hash",
-            "tracking_sha256",
             "workdir",
             "loop_id",
             "nonce",

@@ -12,6 +12,7 @@ import contextlib
 import ctypes
 import errno
 import functools
+import hashlib
 import json
 import os
 import secrets
@@ -38,6 +39,7 @@ from jumar.model import IterationRecord, SelectionCriteria
 if TYPE_CHECKING:
     from jumar.loop.store.loop_store import LoopStore
 
+_TURNS: Final = 5  # times that the original may write its file while jumar makes its own of it
 MOST_ARTIFACTS_NAMED: Final = 500
 """With more artifacts than this an iteration lists their directory: a long loop over a large tree has millions of them."""
 
@@ -54,14 +56,18 @@ def refresh_views(store: LoopStore, *, at: str, criteria: SelectionCriteria | No
         return True
     try:
         with store.lock():
-            if take_over_now(store):  # what this would overwrite
-                store.refresh()
-            if force or not _is_fresh(store):
-                with files.as_write_error("write the views of", store.paths.directory):
-                    _write(store, at, criteria, force=force)
+            for _ in range(_TURNS):
+                seen = _state(store.paths.tracking_view) if store.is_shared else None
+                if take_over_now(store):  # what this would overwrite
+                    store.refresh()
+                if not force and _is_fresh(store):
+                    return True
+                with files.as_write_error("write the views of", store.paths.directory), contextlib.suppress(_ChangedError):
+                    _write(store, at, criteria, seen, force=force)
+                    return True
     except LockedError:
-        return False
-    return True
+        pass
+    return False
 
 
 def _derived_from(store: LoopStore) -> dict[str, Any]:
@@ -104,7 +110,7 @@ def _written(path: Path) -> dict[str, Any]:
     return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
-def _write(store: LoopStore, at: str, criteria: SelectionCriteria | None, *, force: bool) -> None:
+def _write(store: LoopStore, at: str, criteria: SelectionCriteria | None, seen: object, *, force: bool) -> None:
     report = load_report(store, criteria=criteria)
     derived_from = _derived_from(store)
     for view in (store.paths.tracking_view, store.paths.report_view, store.paths.best_view):
@@ -112,10 +118,10 @@ def _write(store: LoopStore, at: str, criteria: SelectionCriteria | None, *, for
             store.quarantine(view)
     output = _fill_output(store, report, force=force)
     records = report.records if report.artifacts_complete else store.records()
-    _replace(store.paths.tracking_view, tracking_chunks(report, records, at=at, derived_from=derived_from))
+    written = _replace(store.paths.tracking_view, tracking_chunks(report, records, at=at, derived_from=derived_from), seen)
     files.replace_file(store.paths.report_view, current().redact_bytes(render_markdown(report).encode()))
-    written = {WRITTEN: files.sha256_file(store.paths.tracking_view)} if "run" not in store.config else {}
-    document = best_document(report, derived_from=derived_from, output={**output, **written})
+    beside = {WRITTEN: written} if store.is_shared else {}
+    document = best_document(report, derived_from=derived_from, output={**output, **beside})
     files.replace_file(store.paths.best_view, encode(document))
 
 
@@ -149,20 +155,44 @@ def held_output(store: LoopStore) -> Holds | None:
     return None if written.get("final_output") is None else written.get("final_output_holds", "full")
 
 
-def _replace(path: Path, chunks: Iterable[bytes]) -> None:
-    """Like :func:`jumar.core.files.replace_file`, without the whole content in memory."""
+class _ChangedError(Exception):
+    """The original tracker wrote its file meanwhile."""
+
+
+def _state(path: Path) -> tuple[int, ...]:
+    with contextlib.suppress(OSError):
+        status = path.stat()
+        return status.st_ino, status.st_size, status.st_mtime_ns
+    return ()
+
+
+def _refuse_changed(path: Path, seen: object) -> None:
+    if seen is not None and os.path.lexists(path) and _state(path) != seen:
+        raise _ChangedError
+
+
+def _replace(path: Path, chunks: Iterable[bytes], seen: object) -> dict[str, Any]:
+    """Like :func:`jumar.core.files.replace_file`, without the whole content in memory; returns what tells it from another.
+
+    Raises :class:`_ChangedError`, with nothing written, where the file is not as it was ``seen`` any more (None: whatever it is).
+    """
     temporary = path.with_name(leftovers.temporary_name())
+    digest = hashlib.sha256()
     try:
         with temporary.open("xb") as file:
             for chunk in chunks:
                 file.write(chunk)
+                digest.update(chunk)
             file.flush()
             os.fsync(file.fileno())
+            status = os.fstat(file.fileno())
+        _refuse_changed(path, seen)
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
     files.fsync_directory(path.parent)
+    return {"size": status.st_size, "mtime_ns": status.st_mtime_ns, "content_hash": digest.hexdigest()}
 
 
 # --------------------------------------------------------------------------------------------- in the seeds' own formats

@@ -298,9 +298,14 @@ class LoopReader:
             self._views = {number: known[number] for number in self._numbers if number in known}
             self._ordered = None
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether the original tracker may record here too: this is neither a run's loop, nor an import of another kind."""
+        return "run" not in self.config and "origin" not in self.config
+
     def is_foreign(self, number: int) -> bool:
         """Whether what has an iteration's name in a tracker's loop is a copy of the original's, which it has not listed yet."""
-        if "run" in self.config:
+        if not self.is_shared:
             return False
         directory = self.paths.iteration(number)
         return not any((directory / name).exists() for name in (METRICS, MANIFEST, STAGE))

@@ -429,7 +429,7 @@ class LoopStore(LoopReader):
         if number < 0:
             raise UsageError(f"{number} cannot be an iteration number: they start at 0")
         self._look_at_iterations()
-        if iteration_name(number) in self._iterations.names:
+        if iteration_name(number) in self._iterations.names or os.path.lexists(self.paths.iteration(number)):
             if self.is_foreign(number):
                 self.quarantine(self.paths.iteration(number))
                 return

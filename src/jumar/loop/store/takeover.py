@@ -11,6 +11,7 @@ import os
 import secrets
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final, cast
 
 from jumar.core import files, leftovers
@@ -34,8 +35,8 @@ from jumar.model.records import IterationRecord, IterationView
 ORIGIN: Final = "best-output-tracking.json"
 """The ``origin`` of an iteration that was taken over."""
 
-WRITTEN: Final = "tracking_sha256"
-"""The key of ``best-tracker.json`` by which it is known which tracking file jumar wrote."""
+WRITTEN: Final = "tracking"
+"""The key of ``best-tracker.json`` that tells the tracking file that jumar wrote: ``size``, ``mtime_ns``, ``content_hash``."""
 
 
 def take_over(reader: LoopReader) -> None:
@@ -45,7 +46,7 @@ def take_over(reader: LoopReader) -> None:
     :class:`ConflictError` for an iteration that both recorded, :class:`StoreDamagedError` for a file that cannot be read;
     nothing is changed then. :class:`jumar.errors.StoreWriteError`.
     """
-    if is_due(reader):
+    if is_due(reader) and tuple(_new(reader, _read(reader.paths))):
         with contextlib.suppress(LockedError), LoopLock(reader.paths.lock):
             take_over_now(reader)
 
@@ -56,7 +57,7 @@ def take_over_now(reader: LoopReader) -> bool:
         return False
     paths = reader.paths
     with files.as_write_error("take over what is in", paths.directory):
-        found = read_tracking(paths.tracking_view, "mend it, or move it away: jumar writes it again")
+        found = _read(paths)
         new = tuple(_new(reader, found))
         gone = [record.iteration_number for record in new if not _add(reader, replace(record, origin=ORIGIN), found)]
         if gone:
@@ -69,24 +70,29 @@ def take_over_now(reader: LoopReader) -> bool:
 
 def is_due(reader: LoopReader) -> bool:
     """Return whether the tracking file is another than jumar wrote last, or imported: by its content, as times may lie."""
-    if "run" in reader.config or "origin" in reader.config:
+    paths = reader.paths
+    if not reader.is_shared or not paths.tracking_view.is_file():  # what is no file makes way when the view is written
         return False
-    data = files.content_of(reader.paths.tracking_view)
-    if data is None:  # none is there, or what is there is no file
+    written = written_in(files.content_of(paths.best_view) or b"")
+    status = paths.tracking_view.stat()
+    if (written.get("size"), written.get("mtime_ns")) == (status.st_size, status.st_mtime_ns):
         return False
-    written = files.content_of(reader.paths.best_view) or b""
-    if digest_in(written) == files.sha256_bytes(data):
-        return False
-    return not files.holds(reader.paths.directory / FOREIGN_TRACKING, data)
+    data = files.read_bytes(paths.tracking_view, links=True)  # the original follows a link
+    return written.get("content_hash") != files.sha256_bytes(data) and not files.holds(paths.directory / FOREIGN_TRACKING, data)
 
 
-def digest_in(best_view: bytes) -> str | None:
-    """Return the SHA-256 of the tracking file that ``best-tracker.json`` was written with; None where it says none."""
+def written_in(best_view: bytes) -> dict[str, Any]:
+    """Return what ``best-tracker.json`` says of the tracking file that it was written with; empty where it says nothing."""
     with contextlib.suppress(ValueError, RecursionError):
         found: object = json.loads(best_view)
         if isinstance(found, dict):
-            return cast("dict[str, Any]", found).get(WRITTEN)
-    return None
+            written = cast("dict[str, Any]", found).get(WRITTEN)
+            return cast("dict[str, Any]", written) if isinstance(written, dict) else {}
+    return {}
+
+
+def _read(paths: LoopPaths) -> Past:
+    return read_tracking(Path(os.path.realpath(paths.tracking_view)), "mend it, or move it away: jumar writes it again")
 
 
 def _new(reader: LoopReader, found: Past) -> Iterator[IterationRecord]:

@@ -178,6 +178,9 @@ class _Check(Findings):
             if (number := iteration_number(name)) is None:
                 self.problem(self._paths.iterations / name, "is not an iteration's name", NOT_OURS)
                 continue
+            if store.is_foreign(number):
+                self.notes.append(f"{self.shown(self._paths.iterations / name)}: is not jumar's, and no tracking file names it")
+                continue
             self.iterations += 1
             record = self._iteration(number, may_lack_artifacts=number in cleaned)
             if record is not None:
