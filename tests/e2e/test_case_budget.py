@@ -25,6 +25,7 @@ from jumar.cases.verify import verify_run
 SIX, SEVEN = (6, 6, 6), (7, 7, 7)
 SCORES = {1: [SIX, SIX], 2: [SIX, SEVEN], 3: [SIX, SIX]}
 PAYS = 'echo "{\\"token_cost_usd\\": 0.1, \\"tokens_used\\": 10}" > "$JUMAR_USAGE_FILE"'
+TO_TEN = '[ranking]\norder = [{key = "accuracy", min = 0, max = 10}, "overall", "chain"]'
 HANGS = '[ "$1" != augment ] || { touch hanging; while [ -e hang ]; do sleep 0.02; done; }; ' + PAYS
 
 
@@ -214,6 +215,9 @@ def test_a_best_that_is_bad_is_not_carried(tmp_path: Path) -> None:
         each and (each.carried_from and (each.carried_from.case, each.carried_from.iteration)) for each in inputs
     ]
     assert () == verify_run(tmp_path / RUN).problems
+    for command in ("show", "report"):
+        told = jumar(tmp_path, "cases", command, "t", check=0).stdout
+        assert 2 == told.count("Not carried: accuracy is 6, and carry_if asks for accuracy >= 6.5"), told
 
 
 @pytest.mark.parametrize(
@@ -226,6 +230,8 @@ def test_a_best_that_is_bad_is_not_carried(tmp_path: Path) -> None:
         ("", 'carry_if = "accurcy > 3"', "carry_if: unknown name 'accurcy' (did you mean 'accuracy'?)"),
         ("", 'carry_if = "accuracy is 3"', "carry_if: 'accuracy is 3' should be a key, >=, >, <= or < and a number"),
         ("", 'carry_if = "accuracy > 1e999"', "should be a key"),
+        (TO_TEN, 'carry_if = "score >= 70"', "carry_if: accuracy >= 70 is outside of the scale of accuracy, 0 to 10"),
+        (f"{TO_TEN}\n[stop]\naccuracy = 90", "", "stop threshold accuracy = 90 is outside of the scale of accuracy, 0 to 10"),
     ],
 )
 def test_what_is_no_budget_and_no_condition_is_refused(tmp_path: Path, budget: str, head: str, message: str) -> None:

@@ -152,7 +152,7 @@ def test_a_judgement_that_cannot_be_used_is_never_the_best(tmp_path: Path, conte
 def test_a_score_outside_of_its_scale_is_never_the_best_and_reaches_nothing(tmp_path: Path) -> None:
     wild = judge_file(composite_score=87)
     scale = '[ranking]\norder = [{key = "overall", min = 0, max = 10}, "accuracy"]\n'
-    write_pipeline(tmp_path, {1: [GOOD, wild, GOOD], 2: [wild, GOOD, GOOD]}, extra=f"{scale}[stop]\noverall = 80\n")
+    write_pipeline(tmp_path, {1: [GOOD, wild, GOOD], 2: [wild, GOOD, GOOD]}, extra=f"{scale}[stop]\noverall = 9.9\n")
     found = run(tmp_path)
 
     assert [(1, "max_iters"), (2, "max_iters")] == [(case["best_iter"], case["stopped_by"]) for case in found["cases"]]

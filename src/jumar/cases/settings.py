@@ -158,10 +158,12 @@ def check_chain(settings: ChainSettings) -> None:
         check_expression(expression, where=f"key {name}")
     for expression in settings.diff:
         check_expression(expression, where="diff")
-    for name in settings.limits.thresholds:
+    for name, limit in settings.limits.thresholds.items():
         _known("stop threshold", name, settings.keys)
+        _check_on_scale(f"stop threshold {name} = {limit:g}", name, limit, settings.limits)
     for condition in settings.carry_if:
         _known("carry_if", condition.key, settings.keys)
+        _check_on_scale(f"carry_if: {condition}", condition.key, condition.limit, settings.limits)
 
 
 def _check_cases(cases: Sequence[CaseSource]) -> None:
@@ -302,6 +304,12 @@ def _known(what: str, name: str, names: Sequence[str] | Mapping[str, Any]) -> No
     if name not in names:
         names = tuple(names)
         raise ConfigError(f"{what}: unknown name '{escape(name)}'{nearest(name, names)}; known are: {', '.join(names)}")
+
+
+def _check_on_scale(what: str, key: str, limit: float, limits: CaseLimits) -> None:
+    scale = limits.scales.get(key)
+    if scale is not None and limit not in scale:
+        raise ConfigError(f"{what} is outside of the scale of {key}, {scale}: no score is there; give a number on it")
 
 
 class CaseText(NamedTuple):

@@ -193,6 +193,8 @@ def case_lines(report: ChainReport, case: CaseReport) -> list[str]:
     lines = _choice(report, case)
     if case.record is not None and case.record.selected_by == "last":
         lines.append(_carried_last(report, case))
+    if case.record is not None and case.record.not_carried is not None:
+        lines.append(f"Not carried: {case.record.not_carried}")
     lines += [f"Iteration {view.number} has no place in the order: {view.reason}" for view in case.ranking.invalid]
     if case.origin.kind == "carried":
         roles, has = ", ".join(case.origin.roles), "has" if len(case.origin.roles) == 1 else "have"

@@ -74,6 +74,8 @@ def _print(report: ChainReport, *, quiet: bool) -> None:
         print_line(f"case {case.number}", f"{escape(case_lines(report, case)[0])}.")
         for number, reason in failure_lines(case):
             print_line("", f"iteration {number}: {escape(reason)}")
+        if case.record is not None and case.record.not_carried is not None:
+            print_line("", f"Not carried: {escape(case.record.not_carried)}.")
     for handed in report.handovers:
         print_line("carried", escape(handover_sentence(report, handed)))
     print_line("run", shown_path(Path(report.directory)))
