@@ -82,12 +82,12 @@ def test_a_command_says_in_short_what_the_agent_printed_and_its_cost_counts(tmp_
         "[ $JUMAR_ITERATION != 2 ] || touch broken\n"
     )
     (tmp_path / "short.sh").write_text(
-        f"cd {tmp_path}; cat > seen-by-summary; [ ! -e broken ] || exit 3\n"
+        f"cd {tmp_path}; cat > seen-by-summary; [ ! -e broken ] || {{ echo no model {SECRET} >&2; exit 3; }}\n"
         'echo "{\\"token_cost_usd\\": 0.02}" > "$JUMAR_USAGE_FILE"\n'
         "echo '- the `parser` is done'; echo; for i in 2 3 4 5 6; do echo point $i; done\n"
     )
     (tmp_path / "jumar.toml").write_text(
-        f"""
+        """
 [loop]
 objective = "write out.txt"
 [artifacts]
@@ -95,7 +95,7 @@ include = ["out.txt"]
 [generator]
 command = ["sh", "agent.sh"]
 [memory]
-summarise = ["sh", "{tmp_path}/short.sh"]
+summarise = 'sh "$JUMAR_PROJECT_DIR/short.sh"'
 [[checks]]
 name = "long"
 command = "test $(wc -c < out.txt) -gt 90"
@@ -114,6 +114,7 @@ reserve_cost_usd = 0.5
     assert "it said what comes next" not in prompts[2]
     assert "iteration 2: it said what comes next: `Next: use [redacted]`" in prompts[3], "the rules, where the command failed"
     assert SECRET not in (tmp_path / "seen-by-summary").read_text()
+    assert "[memory] summarise failed: exit code 3: `no model [redacted]`" in done.stderr
     spend = json.loads(done.stdout)["spend"]
     assert 0.12 == round(spend["known_cost_usd"], 9)
     assert 1.0 == round(spend["assumed_cost_usd"], 9), "two runs of a command that did not say are charged the reservation"

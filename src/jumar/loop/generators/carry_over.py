@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from jumar.core.redaction import current
-from jumar.core.text import cut, escape, without_escapes
+from jumar.core.text import cut, escape, last_line, without_escapes
 from jumar.loop.generators.failures import document_texts
 from jumar.model.attempts import AttemptEnd
 from jumar.model.protocols import GenerateOutcome, Generator, StepContext
@@ -128,7 +128,9 @@ class SummarisingGenerator:
         )
         reading = read_usage_file(usage_file)
         said = tuple(line for line in map(_bare, result.stdout.splitlines()) if line)[:_SUMMARY]
-        notes = () if result.failure is None else (f"[memory] summarise failed: {result.failure}",)
+        last = last_line(result.output_tail)
+        why = f"{result.failure}{f': {_quoted(last)}' if last else ''}"
+        notes = () if result.failure is None else (f"[memory] summarise failed: {why}",)
         return replace(
             outcome,
             seconds=outcome.seconds + result.seconds,
