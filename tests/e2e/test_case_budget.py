@@ -115,6 +115,19 @@ def test_what_a_kill_cut_off_is_charged_as_reserved_and_the_cap_holds_over_resta
     assert () == verify_run(tmp_path / RUN).problems
 
 
+def test_what_to_do_about_a_step_that_does_not_say_what_it_cost_is_said_and_opens_the_case(tmp_path: Path) -> None:
+    config = prepared(tmp_path, 'max_cost_usd = 9\non_unknown_cost = "stop"', script=":", scores={1: [SIX, SIX]})
+    found = run(tmp_path, check=12)
+    way_out = 'set on_unknown_cost = "charge_reserve" with reserve_cost_usd, or set "allow"'
+    assert found["cases"][0]["stop_detail"].endswith(way_out)
+
+    config.write_text(config.read_text().replace('"stop"', '"charge_reserve"\nreserve_cost_usd = 0.1'))
+    assert [("max_iters", 2)] == ends(run(tmp_path, "--resume"))
+    config.write_text(config.read_text().replace('"charge_reserve"\nreserve_cost_usd = 0.1', '"allow"'))
+    told = jumar(tmp_path, "cases", "run", "--run-id", "allowed", check=0).stdout
+    assert "spent     $0.00 of $9.00, and 6 runs of a step did not say" in told
+
+
 def test_a_kill_without_a_reservation_asks_for_one(tmp_path: Path) -> None:
     config = prepared(tmp_path, "max_cost_usd = 1.0", script=HANGS, scores={1: [SIX, SIX, SIX]})
     kill(tmp_path)

@@ -92,6 +92,16 @@ def test_a_change_is_that_to_the_iteration_it_started_from():
     assert "| 2 | 0 | -72.5 | skipped |  |\n| 3 | 74 | +1.5 | skipped | from 1, best |" in prompt
 
 
+def test_an_iteration_that_changed_nothing_is_told_to_the_next_one():
+    views = [
+        view(0, 58.0),
+        view(1, 58.0, parent=0, failure="changed_nothing"),
+        view(2, 58.0, parent=0, failure="produced_nothing"),
+    ]
+    prompt = render_prompt(objective="x", iteration=3, history=views, best=views[0])
+    assert "| 1 | 58 | 0 | skipped | changed nothing |\n| 2 | 58 | 0 | skipped | from 0, changed nothing |" in prompt
+
+
 def test_the_first_prompt_says_what_there_is_and_no_more():
     first = "# Objective\n\nDo it.\n\n# This iteration\n\nThis is iteration 1.\n"
     assert first == render_prompt(objective=" Do it.\n", iteration=1)

@@ -154,7 +154,8 @@ def _spent(spend: Spend, budget: Budget) -> str:
     parts: list[str] = []
     if budget.max_cost_usd is not None:
         estimated = f", {short_dollars(spend.assumed_cost_usd)} of it estimated" if spend.assumed_cost_usd else ""
-        parts.append(f"{short_dollars(spend.charged_cost_usd)} of {short_dollars(budget.max_cost_usd)}{estimated}")
+        silent = f", and {plural(spend.uncharged_costs, 'run')} of a step did not say" if spend.uncharged_costs else ""
+        parts.append(f"{short_dollars(spend.charged_cost_usd)} of {short_dollars(budget.max_cost_usd)}{estimated}{silent}")
     if budget.max_tokens is not None:
         parts.append(f"{spend.charged_tokens:,} of {plural(budget.max_tokens, 'token')}")
     return "; ".join(parts)

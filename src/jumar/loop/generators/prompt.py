@@ -19,7 +19,7 @@ from jumar.errors import ConfigError
 from jumar.loop.generators.memory import Note
 from jumar.loop.ranking.repairs import NamedTests, Repairs
 from jumar.model.judgement import JudgedItem, Judgement
-from jumar.model.records import CheckResult, IterationRecord, IterationView, ScoreReading
+from jumar.model.records import NO_EFFECT, CheckResult, IterationRecord, IterationView, ScoreReading
 from jumar.processes.process import describe_exit, tail
 
 PROMPT_FIELDS: Final = (
@@ -221,9 +221,12 @@ def _scores(history: Sequence[IterationView], best: IterationView | None) -> str
         known = None if start is None else scores.get(start)
         change = "" if view.score is None or known is None else points(view.score - known, sign=True)
         score = view.status.replace("_", " ") if view.score is None else points(view.score)
-        note = "start" if view.number == 0 else f"from {start}" if start != before else ""
-        if best is not None and view.number == best.number:
-            note = f"{note}, best".removeprefix(", ")
+        notes = [
+            "start" if view.number == 0 else f"from {start}" if start != before else "",
+            "changed nothing" if view.failure in NO_EFFECT else "",
+            "best" if best is not None and view.number == best.number else "",
+        ]
+        note = ", ".join(filter(None, notes))
         rows.append(f"| {view.number} | {score} | {change} | {view.verification} | {note} |")
         before = view.number
     return "\n".join(rows)

@@ -203,6 +203,7 @@ def _unknown(spend: Spend, budget: Budget) -> StopDecision | None:
     way_out = 'give [budget] reserve_cost_usd or a price for its model, or set on_unknown_cost = "allow"'
     if budget.on_unknown_cost == "stop":
         if spend.unknown_costs or spend.uncharged_costs:
+            way_out = 'set on_unknown_cost = "charge_reserve" with reserve_cost_usd or a price for its model, or set "allow"'
             return _stop("unknown_cost", f'an attempt did not say what it cost, and on_unknown_cost is "stop"; {way_out}')
     elif budget.on_unknown_cost == "charge_reserve" and budget.max_cost_usd is not None and spend.uncharged_costs:
         return _stop("unknown_cost", f"an attempt did not say what it cost, and there is no reservation to charge; {way_out}")
