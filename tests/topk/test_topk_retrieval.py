@@ -254,6 +254,8 @@ def test_what_is_no_provider_is_refused(registered: list[str]):
         retrieve_rules_sync("a text", Session(), NumpyVectorStore[str]())
     register_embeddings("default", lambda: lambda texts: [[1.0] for _ in texts])
     assert [[1.0]] == embed_texts(["a text"])
+    with pytest.raises(ScoreError, match=r"texts should be a list of texts, is 'abc'; write \['abc'\]"):
+        embed_texts("abc")
     for name, factory in (("", list), ("a:b", list), (None, list), ("x", 5)):
         bad: Any = (name, factory)
         with pytest.raises(ConfigError, match="is no "):

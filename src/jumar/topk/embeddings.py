@@ -74,6 +74,8 @@ def embed_texts(texts: Sequence[str], config: NamesProvider | None = None) -> Se
     Errors: :class:`jumar.errors.ConfigError` where no provider is registered, whatever the provider raises, and
     :class:`jumar.errors.ScoreError` for another number of embeddings than of texts.
     """
+    if isinstance(texts, str):
+        raise ScoreError(f"texts should be a list of texts, is {shown(texts)}; write [{shown(texts)}]")
     name = DEFAULT_PROVIDER if config is None else config.embedding_provider
     factory = find_provider(name)
     if factory is None:

@@ -126,9 +126,10 @@ def test_a_value_out_of_bounds_names_line_pattern_field_and_what_is_allowed(fiel
 @pytest.mark.parametrize(
     "text", ['{"patterns":[{}],"version":"2.0"}', "[\n\n{}]", '{"a":{"b":[1]},\n"version":"2.0","patterns":[{}]}']
 )
-def test_a_missing_field_is_named(text: str):
+def test_all_missing_fields_of_a_pattern_are_named(text: str):
     line = text[: text.index("{}")].count("\n") + 1
-    with pytest.raises(PatternLoadError, match=rf"^f, line {line}: pattern 1: id is missing \(and 5 more\)$"):
+    too = "type, description, keywords, source, discovered_at too"
+    with pytest.raises(PatternLoadError, match=rf"^f, line {line}: pattern 1: id is missing; {too}$"):
         parse_pattern_text(text, "f")
 
 

@@ -197,7 +197,8 @@ def _from_indicator(one: Any, kind: str, name: str, dated: Any, place: str) -> d
 
 
 def _refusal(error: ValidationError, document: Mapping[str, Any], where: str, text: str | None) -> str:
-    first = error.errors(include_url=False)[0]
+    errors = error.errors(include_url=False)
+    first = errors[0]
     place, location = where, first["loc"]
     if not location:  # it is of the whole, and says what
         return f"{place}: {escape(first['msg'].removeprefix('Value error, '))}"
@@ -208,8 +209,12 @@ def _refusal(error: ValidationError, document: Mapping[str, Any], where: str, te
         called = f" ({escape(name[:60])})" if isinstance(name, str) else ""
         place, location = f"{_place(where, text, number)}: pattern {number + 1}{called}", location[2:]
     field = ".".join(str(part) for part in location) or "it"
-    what = "is missing" if first["type"] == "missing" else f"is {shown(first['input'])}: {first['msg']}"
-    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+    what, said = f"is {shown(first['input'])}: {first['msg']}", 1
+    if first["type"] == "missing":
+        missing = [str(one["loc"][-1]) for one in errors if one["type"] == "missing" and one["loc"][:-1] == first["loc"][:-1]]
+        others, said = ", ".join(missing[1:]), len(missing)
+        what = f"is missing{f'; {others} too' if others else ''}"
+    more = f" (and {len(errors) - said} more)" if len(errors) > said else ""
     return f"{place}: {escape(field)} {what}{more}"
 
 
