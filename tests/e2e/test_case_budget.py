@@ -130,7 +130,13 @@ def test_what_to_do_about_a_step_that_does_not_say_what_it_cost_is_said_and_open
 
 def test_a_kill_without_a_reservation_asks_for_one(tmp_path: Path) -> None:
     config = prepared(tmp_path, "max_cost_usd = 1.0", script=HANGS, scores={1: [SIX, SIX, SIX]})
-    kill(tmp_path)
+    resume = "resume    jumar cases run --resume --run-id t; nobody works on it now"
+    with hanging(tmp_path) as process:
+        assert resume not in jumar(tmp_path, "cases", "show", "t", check=0).stdout
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    (tmp_path / "hang").unlink()
+    assert resume in jumar(tmp_path, "cases", "show", "t", check=0).stdout
     config.write_text(config.read_text().replace("max_cost_usd = 1.0", ""))  # caps of the start hold all the same
     found = run(tmp_path, "--resume", check=12)
     assert [("unknown_cost", 1)] == ends(found)

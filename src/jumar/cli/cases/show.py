@@ -21,9 +21,11 @@ from jumar.cases.report.words import (
     stopped_text,
     value_text,
 )
+from jumar.cases.run_store import RunReader
 from jumar.cli.cases import iteration_number, open_run, run_argument
 from jumar.cli.common import json_option, print_json, print_line, print_text, quiet_option, root_option, shown_path
 from jumar.cli.terminal.output import Column, TableRow, print_table, print_title
+from jumar.core.lock import who_holds
 from jumar.core.rendering.figures import UNKNOWN, duration
 from jumar.core.text import escape, plural
 
@@ -45,12 +47,21 @@ def show_command(run: str, root: Path, *, as_json: bool, quiet: bool) -> int:
 
     An iteration that was never made is a dot; one that failed says so.
     """
-    report = load_run(open_run(root, run))
+    reader = open_run(root, run)
+    report = load_run(reader)
     if as_json:
         print_json(_document(report))
-    else:
-        _print(report, quiet=quiet)
+        return 0
+    _print(report, quiet=quiet)
+    if not quiet and _is_left(reader, report):
+        print_line("resume", f"jumar cases run --resume --run-id {escape(reader.run_id)}; nobody works on it now")
     return 0
+
+
+def _is_left(reader: RunReader, report: ChainReport) -> bool:
+    """Return whether a case has not ended, and no process holds the run or one of its cases."""
+    locks = [reader.paths.lock, *(reader.case(case.number).paths.lock for case in report.cases)]
+    return any(case.end is None for case in report.cases) and not any(who_holds(lock) is not None for lock in locks)
 
 
 def _document(report: ChainReport) -> dict[str, Any]:
