@@ -25,6 +25,7 @@ from jumar.cases.verify import verify_run
 SIX, SEVEN = (6, 6, 6), (7, 7, 7)
 SCORES = {1: [SIX, SIX], 2: [SIX, SEVEN], 3: [SIX, SIX]}
 PAYS = 'echo "{\\"token_cost_usd\\": 0.1, \\"tokens_used\\": 10}" > "$JUMAR_USAGE_FILE"'
+SCORE_SECOND = '[ranking]\norder = ["accuracy", {key = "score", min = 0, max = 10}]\nkeys = {score = "composite_score"}'
 TO_TEN = '[ranking]\norder = [{key = "accuracy", min = 0, max = 10}, "overall", "chain"]'
 HANGS = '[ "$1" != augment ] || { touch hanging; while [ -e hang ]; do sleep 0.02; done; }; ' + PAYS
 
@@ -250,6 +251,7 @@ def test_a_best_that_is_bad_is_not_carried(tmp_path: Path) -> None:
         ("", 'carry_if = "accuracy is 3"', "carry_if: 'accuracy is 3' should be a key, >=, >, <= or < and a number"),
         ("", 'carry_if = "accuracy > 1e999"', "should be a key"),
         (TO_TEN, 'carry_if = "score >= 70"', "carry_if: accuracy >= 70 is outside of the scale of accuracy, 0 to 10"),
+        (SCORE_SECOND, 'carry_if = "score >= 70"', "carry_if: score >= 70 is outside of the scale of score, 0 to 10"),
         (f"{TO_TEN}\n[stop]\naccuracy = 90", "", "stop threshold accuracy = 90 is outside of the scale of accuracy, 0 to 10"),
     ],
 )

@@ -207,7 +207,9 @@ def chain_of(request: CasesRequest) -> ChainSettings:
         recorded=_recorded(request),
         config=request.file,
         budget=_budget(request),
-        carry_if=() if run.carry_if is None else parse_conditions(run.carry_if, order.keys[0].name),
+        carry_if=()
+        if run.carry_if is None
+        else parse_conditions(run.carry_if, "score" if "score" in keys else order.keys[0].name),
         confirmed=frozenset(name for name in _LIMITS if getattr(request, name) is not None),
     )
     if not settings.workdir.is_dir():

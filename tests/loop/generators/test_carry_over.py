@@ -73,3 +73,16 @@ def test_a_note_is_one_bounded_line_that_quotes(detail: str, text: str, errors: 
         assert escape(note) == note
         assert note.count("`") in {0, 2}
         assert "`" not in note or note.endswith("`")
+
+
+@pytest.mark.parametrize(
+    ("output", "found"),
+    [
+        ("Next steps:\n- [ ] xargs is called without a file\n- [x] done", ["Next steps: xargs is called without a file; done"]),
+        ("Next steps:\n1. 3 tests are red", ["Next steps: 3 tests are red"]),
+        ("Next steps:\n- [redacted] is to be replaced", ["Next steps: [redacted] is to be replaced"]),
+        ("2. **Next:** rename it", ["Next:** rename it"]),
+    ],
+)
+def test_only_the_marks_of_a_list_go_not_letters_and_numbers_of_the_text(output: str, found: list[str]) -> None:
+    assert found == next_steps(output)

@@ -34,7 +34,7 @@ _NEXT: Final = re.compile(
     r"|(?:i|we)(?:\s+still\s+(?:have|need)\s+to|\s+(?:did|could)\s+not|\s+will\s+(?:then|next)|'ll\s+(?:then|next))\b",
     re.IGNORECASE,
 )
-_MARKS: Final = re.compile(r"^[\s>#*_\-•\d.)\[\]x]+|[*_]+$")
+_MARKS: Final = re.compile(r"^[\s>#*_\-•]*(?:\d+[.)]\s+)?(?:\[[ xX]\]\s*)?[*_]*|[*_]+$")
 _SENTENCE: Final = re.compile(r"(?<=[.!?])\s+")
 
 
