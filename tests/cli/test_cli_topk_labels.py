@@ -263,11 +263,12 @@ def test_labels_that_are_none_say_what_they_are(name: str, text: str, options: t
 
 def test_scores_that_cannot_be_similarities_are_told():
     row = {"query_id": "a", "scores": [27.3, 4.0], "relevant": [1, 0]}
-    note = "jumar: note: scores up to 27.3 are no similarities: say what they are with --scale bm25, logit or distance"
+    note = "jumar: note: a score of 27.3 is no similarity: say what the scores are with --scale bm25, logit or distance"
     assert note in call("topk", "compare", lines(row), check=0).err
     assert note in call("topk", "select", lines(row), check=0).err
     assert "" == call("topk", "compare", lines(row), "--scale", "bm25", check=0).err
     assert "" == call("topk", "select", lines({"query_id": "a", "scores": []}), check=0).err
+    assert "a score of -4 is no similarity" in call("topk", "select", lines({"query_id": "a", "scores": [3, -4]}), check=0).err
 
 
 def test_a_variable_that_sets_nothing_is_told(monkeypatch: pytest.MonkeyPatch):

@@ -61,6 +61,8 @@ def test_one_cap_holds_over_all_cases_and_resumes_and_a_raised_one_opens_what_it
     assert {"case": 2, "iter": 2, "selected_by": "best"} == more["cases"][2]["carried_from"]
     assert 18 == len(calls(tmp_path)) == len(set(calls(tmp_path))), "no step was paid for twice"
     assert () == verify_run(tmp_path / RUN).problems
+    told = jumar(tmp_path, "cases", "run", "--run-id", "anew", check=1).stdout
+    assert 1 == told.count("no iteration was made, nothing is carried from here")
 
 
 def test_tokens_have_a_cap_too_and_a_step_that_costs_more_than_was_foreseen_is_the_last(tmp_path: Path) -> None:

@@ -219,7 +219,7 @@ class CaseProgress:
 
     def _end(self, event: CaseEnded) -> None:
         end = event.end
-        kept = "no iteration is valid, nothing is carried from here"
+        kept = f"no iteration {'is valid' if end.iterations else 'was made'}, nothing is carried from here"
         if event.best is not None:
             kept = f"iteration {event.best.best_iter}: {_scores(event.best.values, self._keys)}"
         lead = "  " if self._headed else f"case {end.case}  "

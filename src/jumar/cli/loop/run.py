@@ -58,7 +58,7 @@ class RunCommand(click.Command):
         except click.UsageError as error:
             if "jumar.command" in ctx.meta or not any(not word.startswith("-") for word in args):
                 raise
-            hint = "if these are your agent's words, put -- before its command: jumar run -n 5 --check 'CMD' -- AGENT ..."
+            hint = "If these are your agent's words, put -- before its command: jumar run -n 5 --check 'CMD' -- AGENT ..."
             raise click.UsageError(f"{error.format_message()} {hint}", ctx) from None
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:

@@ -129,12 +129,11 @@ def say_unlikely_scale(scores: Iterable[Iterable[float]], scale: Scale) -> None:
     """Tell the person when scores that are said to be similarities are far outside −1 to 1, or all next to nothing."""
     if scale != "similarity":
         return
-    every = [abs(score) for row in scores for score in row if score - score == 0.0]
-    most = max(every, default=1.0)
-    if most > _FAR:
-        print_note(f"scores up to {most:.4g} are no similarities: say what they are with --scale bm25, logit or distance")
-    elif 0 < most < _NEAR:
-        print_note(f"no score is above {most:.2g}: if they are fused ranks, say --scale rrf")
+    most = max((score for row in scores for score in row if score - score == 0.0), default=1.0, key=abs)
+    if abs(most) > _FAR:
+        print_note(f"a score of {most:.4g} is no similarity: say what the scores are with --scale bm25, logit or distance")
+    elif 0 < abs(most) < _NEAR:
+        print_note(f"no score is above {abs(most):.2g}: if they are fused ranks, say --scale rrf")
 
 
 _FAR = 1.5
