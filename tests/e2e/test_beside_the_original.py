@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -13,7 +14,7 @@ import pytest
 from commands import call, call_json
 
 from jumar import BestOutputTracker
-from jumar.errors import ConflictError, DuplicateIterationError, StoreDamagedError
+from jumar.errors import ConflictError, DuplicateIterationError, StoreDamagedError, StoreWriteError
 from jumar.loop.report import views
 
 SUPPORT = Path(__file__).parents[1] / "support"
@@ -293,3 +294,20 @@ def test_in_the_loop_of_a_run_nothing_is_taken_over(fresh_place: Path) -> None:
     assert 9 not in [
         record["iteration_number"] for record in json.loads(call("report", "t", "--format", "json", check=0).out)["records"]
     ]
+
+
+def test_a_full_disk_leaves_nothing_behind_and_the_next_command_goes_on(
+    fresh_place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours(1, 80)
+    theirs(2, 85)
+
+    def full(_: Path) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr("jumar.core.files.sync_tree", full)
+        with pytest.raises(StoreWriteError, match="disk is full"):
+            BestOutputTracker("loop-001", storage_path=STORE)
+    assert [] == os.listdir(Path(STORE) / "pending")
+    assert [record["quality_score"] for record in records()] == [80, 85]

@@ -30,6 +30,7 @@ from jumar.loop.store.creation import (
 from jumar.loop.store.layout import METRICS, LoopPaths
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.reading import iteration_numbers, read_view
+from jumar.loop.store.staging import whole_or_gone
 from jumar.model.records import IterationRecord, IterationView
 
 ORIGIN: Final = "best-output-tracking.json"
@@ -135,7 +136,8 @@ def _add(reader: LoopReader, record: IterationRecord, found: Past) -> bool:
             taken = os.path.lexists(aside / name)
             files.rename_new(there, aside / (f"{name}-{secrets.token_hex(4)}" if taken else name))
     built, snapshot = paths.pending / leftovers.temporary_name(), snapshot_of(aside, names)
-    build_iteration(built, record, snapshot, None, reader.nonce)
-    files.sync_tree(built)
-    files.rename_new(built, paths.iteration(each))
+    with whole_or_gone(built):
+        build_iteration(built, record, snapshot, None, reader.nonce)
+        files.sync_tree(built)
+        files.rename_new(built, paths.iteration(each))
     return snapshot is not None
