@@ -244,6 +244,7 @@ def test_cut_off_between_two_steps_the_next_command_goes_on(fresh_place: Path, m
     ours(1, 80)
     theirs(2, 85)
     theirs(3, 90)
+    shutil.rmtree(Path(STORE) / "iterations" / "iteration-002")  # as the original's cleanup does
     stops = 0
     for call_number in range(1, 40):
         left = [call_number]

@@ -29,7 +29,7 @@ from jumar.loop.store.creation import (
 )
 from jumar.loop.store.layout import METRICS, LoopPaths
 from jumar.loop.store.loop_reader import LoopReader
-from jumar.loop.store.reading import iteration_numbers, read_view
+from jumar.loop.store.reading import cleaned_iterations, iteration_numbers, read_view
 from jumar.loop.store.staging import whole_or_gone
 from jumar.model.records import IterationRecord, IterationView
 
@@ -60,11 +60,13 @@ def take_over_now(reader: LoopReader) -> bool:
     with files.as_write_error("take over what is in", paths.directory):
         found = _read(paths)
         new = tuple(_new(reader, found))
-        gone = [record.iteration_number for record in new if not _add(reader, replace(record, origin=ORIGIN), found)]
-        if gone:
-            reader.refresh()
-            last = reader.decisions()[-1:]
-            write_cleaned(paths, gone, found, reader.nonce, number=1 + (last[0].number if last else 0))
+        for record in new:
+            _set_aside(paths, record.iteration_number, found)
+        _decide_gone(
+            reader, [each.iteration_number for each in new if _snapshot(paths, each.iteration_number, found) is None], found
+        )
+        for record in new:
+            _add(reader, replace(record, origin=ORIGIN), found)
         paths.best_view.unlink(missing_ok=True)  # so that the views are made anew, with what that file lacks
     return True
 
@@ -124,20 +126,35 @@ def _refuse_conflict(paths: LoopPaths, ours: IterationView, theirs: IterationRec
         )
 
 
-def _add(reader: LoopReader, record: IterationRecord, found: Past) -> bool:
-    """Add one; returns whether its snapshot is there."""
-    paths, each = reader.paths, record.iteration_number
+def _set_aside(paths: LoopPaths, each: int, found: Past) -> None:
+    """Move what the original has in the place of an iteration, and its snapshot, to ``foreign-iterations/``."""
     aside = paths.directory / FOREIGN_ITERATIONS
-    names = found.directories[each]
-    for name in names:
+    for name in found.directories[each]:
         there = paths.iterations / name
         if os.path.lexists(there) and not (there / METRICS).exists():
             files.make_directory(aside)
             taken = os.path.lexists(aside / name)
             files.rename_new(there, aside / (f"{name}-{secrets.token_hex(4)}" if taken else name))
-    built, snapshot = paths.pending / leftovers.temporary_name(), snapshot_of(aside, names)
+
+
+def _snapshot(paths: LoopPaths, each: int, found: Past) -> Path | None:
+    return snapshot_of(paths.directory / FOREIGN_ITERATIONS, found.directories[each])
+
+
+def _decide_gone(reader: LoopReader, gone: list[int], found: Past) -> None:
+    """Decide that these iterations have no snapshot, before there are any: cut off in between, they would be damaged."""
+    reader.refresh()
+    decisions = reader.decisions()
+    gone = sorted(set(gone) - cleaned_iterations(decisions))
+    if gone:
+        number = 1 + max((each.number for each in decisions), default=0)
+        write_cleaned(reader.paths, gone, found, reader.nonce, number=number)
+
+
+def _add(reader: LoopReader, record: IterationRecord, found: Past) -> None:
+    paths, each = reader.paths, record.iteration_number
+    built = paths.pending / leftovers.temporary_name()
     with whole_or_gone(built):
-        build_iteration(built, record, snapshot, None, reader.nonce)
+        build_iteration(built, record, _snapshot(paths, each, found), None, reader.nonce)
         files.sync_tree(built)
         files.rename_new(built, paths.iteration(each))
-    return snapshot is not None
