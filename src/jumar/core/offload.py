@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
-from concurrent.futures import Executor, Future
+from concurrent.futures import CancelledError, Executor, Future
 from concurrent.futures import TimeoutError as NotYetError
 from typing import Any, Final, Protocol, TypeVar
 
@@ -31,7 +31,8 @@ def as_executor_error(error: Exception) -> JumarError:
     """Return an error that a person can use, for whatever an executor or the way to it raised."""
     if isinstance(error, JumarError):
         return error
-    reason = " ".join(str(error).split()) or "no more is known"
+    lost = "it was taken back, as when a scheduler is gone" if isinstance(error, CancelledError) else "no more is known"
+    reason = " ".join(str(error).split()) or lost
     return ExecutorError(f"it could not be run by the executor: {type(error).__name__}: {escape(reason)}")
 
 

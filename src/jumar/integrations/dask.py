@@ -7,6 +7,7 @@ by another one; a case that is run a second time goes on from what is on disk, u
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,7 @@ def dask_executor(address: str) -> Generator[Executor]:
         raise DaskError(
             f"no Dask scheduler answers at {escape(address)} ({escape(str(error))}); start one: dask scheduler, dask worker"
         ) from error
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # of a scheduler that is gone it logs a traceback
     with client:
         if not client.scheduler_info()["workers"]:
             raise DaskError(f"the Dask scheduler at {escape(address)} has no workers; start some: dask worker {escape(address)}")
