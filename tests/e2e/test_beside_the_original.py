@@ -184,6 +184,16 @@ def test_a_file_that_is_half_written_or_has_a_number_twice_is_named(fresh_place:
     assert [record["iteration_number"] for record in records()] == [1, 2]
 
 
+def test_a_clone_that_has_no_empty_directories_is_taken_over(fresh_place: Path) -> None:
+    ours(1, 80)
+    theirs(2, 85)
+    for place in Path(STORE).iterdir():
+        if place.is_dir() and not os.listdir(place):
+            place.rmdir()
+    assert not (Path(STORE) / "pending").exists()
+    assert [record["quality_score"] for record in records()] == [80, 85]
+
+
 def test_a_copy_that_nothing_was_added_to_is_not_written(fresh_place: Path) -> None:
     ours(1, 80)
     os.utime(VIEW)

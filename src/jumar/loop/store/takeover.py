@@ -60,6 +60,8 @@ def take_over_now(reader: LoopReader) -> bool:
     with files.as_write_error("take over what is in", paths.directory):
         found = _read(paths)
         new = tuple(_new(reader, found))
+        for directory in paths.subdirectories:  # archives and git keep no empty ones
+            files.make_directory(directory)
         for record in new:
             _set_aside(paths, record.iteration_number, found)
         _decide_gone(
