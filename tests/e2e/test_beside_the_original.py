@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -192,6 +193,18 @@ def test_a_clone_that_has_no_empty_directories_is_taken_over(fresh_place: Path) 
             place.rmdir()
     assert not (Path(STORE) / "pending").exists()
     assert [record["quality_score"] for record in records()] == [80, 85]
+
+
+def test_a_file_that_is_just_being_written_is_waited_for(fresh_place: Path) -> None:
+    ours(1, 80)
+    theirs(2, 85)
+    whole = VIEW.read_bytes()
+    VIEW.write_bytes(b"")
+    writer = threading.Timer(0.06, VIEW.write_bytes, [whole])
+    writer.start()
+    ours(3, 70)
+    writer.join()
+    assert [record["quality_score"] for record in records()] == [80, 85, 70]
 
 
 def test_a_copy_that_nothing_was_added_to_is_not_written(fresh_place: Path) -> None:

@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import secrets
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any, Final, cast
 from jumar.core import files, leftovers
 from jumar.core.lock import LoopLock
 from jumar.core.text import escape, number
-from jumar.errors import ConflictError, LockedError
+from jumar.errors import ConflictError, LockedError, StoreDamagedError
 from jumar.loop.store.creation import (
     FOREIGN_ITERATIONS,
     FOREIGN_TRACKING,
@@ -38,6 +39,10 @@ ORIGIN: Final = "best-output-tracking.json"
 
 WRITTEN: Final = "tracking"
 """The key of ``best-tracker.json`` that tells the tracking file that jumar wrote: ``size``, ``mtime_ns``, ``content_hash``."""
+
+
+_LOOKS: Final = 3
+_PAUSE: Final = 0.05  # seconds
 
 
 def take_over(reader: LoopReader) -> None:
@@ -97,7 +102,13 @@ def written_in(best_view: bytes) -> dict[str, Any]:
 
 
 def _read(paths: LoopPaths) -> Past:
-    return read_tracking(Path(os.path.realpath(paths.tracking_view)), "mend it, or move it away: jumar writes it again")
+    """Read the tracking file; where it is half a file, once more a little later: the original does not write it in one step."""
+    path = Path(os.path.realpath(paths.tracking_view))
+    for _ in range(_LOOKS):
+        with contextlib.suppress(StoreDamagedError):
+            return read_tracking(path)
+        time.sleep(_PAUSE)
+    return read_tracking(path, "mend it, or move it away: jumar writes it again")
 
 
 def _new(reader: LoopReader, found: Past) -> Iterator[IterationRecord]:
