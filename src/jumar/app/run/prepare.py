@@ -148,9 +148,8 @@ def _prepared(request: RunRequest, switch: StopSwitch, listener: Listener | None
     )
     check_patterns(config.loop.env)
     check_settings(settings, parts)
-    early = _listeners(request, config, settings) if reader is None else None  # before anything is made
+    early = _listeners(request, config, settings) if reader is None else None
     store, settings = _store(request, choice, settings, limits)
-    # of a loop that is there only now: what a changed configuration names is not imported before that is refused
     listeners = _listeners(request, config, settings) if early is None else early
     settings = replace(settings, notices=(*([choice.told] if choice.told else []), *told, *settings.notices))
     return Loop.of(
@@ -159,6 +158,7 @@ def _prepared(request: RunRequest, switch: StopSwitch, listener: Listener | None
 
 
 def _listeners(request: RunRequest, config: JumarConfig, settings: LoopSettings) -> list[Listener]:
+    """Import the hooks: of a new loop before anything is made, of another one after a changed configuration was refused."""
     listeners = load_listeners(config.hooks, config.telemetry, request.base)
     return [*listeners, *config.mlflow.listeners(request.root, _told_of(config, settings))]
 
