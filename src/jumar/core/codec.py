@@ -22,18 +22,7 @@ _SEAL = "seal"
 EXACT = frozenset(
     {
         *("path", "target", "artifacts", "artifacts_modified", "artifacts_detail", "removed", "changed", "entries", "moves"),
-        *(
-            "snapshot_path",
-            "content_hash",
-            "workdir",
-            "loop_id",
-            "nonce",
-            "seal",
-            "commits",
-            "config",
-            "storage_path",
-            "inputs",
-        ),
+        *("snapshot_path", "content_hash", "workdir", "loop_id", "nonce", "seal", "commits", "config", "storage_path", "inputs"),
     }
 )
 """Keys whose values say where something is, or which: they stay what they are, or would point to nothing."""
