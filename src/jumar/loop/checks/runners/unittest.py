@@ -53,9 +53,11 @@ def _run(body: str, ran: int, verdict: str) -> SuiteRun:
     failed = counted + told["unexpected successes"]
     skipped = told["skipped"] + told["expected failures"]
     passed = max(0, ran - len(modules) - failed - skipped)
-    outcomes = _outcomes(body, failing)
+    listed = _listed(body)
+    outcomes = _outcomes(listed, failing)
     tally = Counter(outcomes.values())
-    agree = (tally["passed"], tally["failed"]) == (passed, failed)
+    # without -v only what fails is named: where all do, that is no list of the tests
+    agree = bool(listed) and (tally["passed"], tally["failed"]) == (passed, failed)
     return SuiteRun(
         runner="unittest",
         passed=passed,
@@ -67,7 +69,7 @@ def _run(body: str, ran: int, verdict: str) -> SuiteRun:
     )
 
 
-def _outcomes(body: str, failing: set[str]) -> dict[str, Outcome]:
+def _listed(body: str) -> dict[str, Outcome]:
     """Return what ``-v`` says of each test: on the line that names it, or on the next, behind its docstring."""
     outcomes: dict[str, Outcome] = {}
     name = ""
@@ -78,6 +80,12 @@ def _outcomes(body: str, failing: set[str]) -> dict[str, Outcome]:
         outcome: Outcome | None = "skipped" if ended.startswith("skipped ") else _ENDED.get(ended)
         if name and outcome is not None:
             outcomes[name], name = outcome, ""
+    return outcomes
+
+
+def _outcomes(listed: dict[str, Outcome], failing: set[str]) -> dict[str, Outcome]:
+    """Return the outcome of each test by its name, subtests counted with their test."""
+    outcomes = dict(listed)
     outcomes.update((name, "failed") for name in sorted(failing))
     return numbered((name, outcome) for name, outcome in outcomes.items() if not name.startswith(_UNLOADED))
 
