@@ -139,6 +139,8 @@ class Runner:
             tally = Counter(outcomes.values())
             if tally["failed"] == run.failed and tally["passed"] <= run.passed <= tally["passed"] + tally["skipped"]:
                 scoped = {f"{scope}{name}": outcome for name, outcome in outcomes.items()}
+                if scoped and tally["failed"] == len(scoped):  # some name only what fails: that is no list of the tests
+                    return replace(run, failing=tuple(sorted(scoped)))
                 return replace(run, passed=tally["passed"], skipped=max(run.skipped, tally["skipped"]), outcomes=scoped)
         return run
 
