@@ -10,6 +10,7 @@ import click
 
 from jumar.cli.common import command_for, print_json, print_line, print_text, standard_options
 from jumar.cli.loop.run import run_loop
+from jumar.core.given import better_words
 from jumar.core.text import escape, percent, plural, points
 from jumar.errors import UsageError
 from jumar.loop.store.layout import loops_directory
@@ -173,7 +174,7 @@ def _import(kind: str, path: Path, metric: str | None, direction: Any, root: Pat
 
 def _show(found: Imported) -> None:
     history, report = found.history, found.report
-    better = "higher is better" if history.direction == "max" else "lower is better"
+    better = better_words(history.direction)
     print_line("imported", f"{plural(len(report.records), 'iteration')} as {escape(found.store.loop_id)}{_before(found)}")
     print_line("found", "; ".join(history.found))
     best, last = found.best, report.final

@@ -9,6 +9,11 @@ _SHORT = 10  # characters up to which a value is shown as it was written
 _WHOLE = 1e6  # from here on what stands behind the point is left out
 
 
+def better_words(direction: Literal["max", "min"]) -> str:
+    """Return which way is better, in words."""
+    return "higher is better" if direction == "max" else "lower is better"
+
+
 class OwnScale(NamedTuple):
     """A metric, which way is better, and the values that stand at 0 (``worst``) and at 100 (``best``); all are finite."""
 
@@ -57,9 +62,6 @@ class Given(float):
 
     def __abs__(self) -> Given:
         return Given(float.__abs__(self), abs(self.value), self.scale)
-
-    def __neg__(self) -> Given:
-        return Given(float.__neg__(self), -self.value, self.scale)
 
     def __round__(self, _places: Any = None) -> Any:
         """Return the score itself: on a scale of its own nobody knows how many places matter."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any, TypeVar, cast
 
-from jumar.errors import StrategyError
+from jumar.errors import ScoreError, StrategyError
 from jumar.topk.base import SelectionStrategy, parameters
 from jumar.topk.contract import check_limits, shown
 from jumar.topk.result import ScoredItem
@@ -23,6 +23,20 @@ def keep(
     if items:
         log_selection(log_as, len(items), result, turn=turn)
     return [one.item for one in result.selected]
+
+
+def scored(found: Sequence[T], score_of: Callable[[T], float | None], what: str, way: str) -> list[ScoredItem[T]]:
+    """Return what was found with the scores that it has.
+
+    Errors: :class:`jumar.errors.ScoreError` for one without, named ``what`` and by its position, and how to mend that.
+    """
+    items: list[ScoredItem[T]] = []
+    for place, one in enumerate(found):
+        score = score_of(one)
+        if score is None:
+            raise ScoreError(f"the {what} at position {place} has no score: put the {way}")
+        items.append(ScoredItem(one, score))
+    return items
 
 
 def written_strategy(strategy: SelectionStrategy) -> dict[str, Any]:

@@ -6,6 +6,7 @@ pipeline.connect("retriever.documents", "topk.documents")
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 try:
@@ -13,10 +14,8 @@ try:
 except ImportError as error:
     raise ImportError("jumar.integrations.haystack needs the extra: pip install 'jumar[haystack]'") from error
 
-from jumar.errors import ScoreError
-from jumar.integrations._selection import keep, refuse_parameters, written_strategy
+from jumar.integrations._selection import keep, refuse_parameters, scored, written_strategy
 from jumar.topk.contract import check_limits
-from jumar.topk.result import ScoredItem
 from jumar.topk.strategies import DEFAULT_STRATEGY, create_selection_strategy
 
 
@@ -56,13 +55,7 @@ class TopkSelector:
 
         Errors: :class:`jumar.errors.ScoreError`, a ValueError, for a document without a score.
         """
-        items: list[ScoredItem[Document]] = []
-        for place, document in enumerate(documents):
-            if document.score is None:
-                raise ScoreError(
-                    f"the document at position {place} has no score: put the selector behind a retriever or ranker that scores"
-                )
-            items.append(ScoredItem(document, document.score))
+        items = scored(documents, attrgetter("score"), "document", "selector behind a retriever or ranker that scores")
         return {"documents": keep(self.strategy, items, self.max_k, self.min_k, self.log_as)}
 
     def to_dict(self) -> dict[str, Any]:

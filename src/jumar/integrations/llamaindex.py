@@ -5,6 +5,7 @@ index.as_query_engine(similarity_top_k=30, node_postprocessors=[TopkPostprocesso
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 try:
@@ -20,10 +21,8 @@ try:
 except ImportError as error:
     raise ImportError("jumar.integrations.llamaindex needs the extra: pip install 'jumar[llamaindex]'") from error
 
-from jumar.errors import ScoreError
-from jumar.integrations._selection import check_pair, keep, refuse_parameters, written_strategy
+from jumar.integrations._selection import check_pair, keep, refuse_parameters, scored, written_strategy
 from jumar.topk.base import SelectionStrategy
-from jumar.topk.result import ScoredItem
 from jumar.topk.strategies import DEFAULT_STRATEGY, create_selection_strategy
 
 if TYPE_CHECKING:
@@ -83,11 +82,5 @@ class TopkPostprocessor(BaseNodePostprocessor):
         query_bundle: QueryBundle | None = None,  # noqa: ARG002
     ) -> list[NodeWithScore]:
         """Return the nodes to keep; none from none."""
-        items: list[ScoredItem[NodeWithScore]] = []
-        for place, node in enumerate(nodes):
-            if node.score is None:
-                raise ScoreError(
-                    f"the node at position {place} has no score: put the postprocessor behind a retriever that scores"
-                )
-            items.append(ScoredItem(node, node.score))
+        items = scored(nodes, attrgetter("score"), "node", "postprocessor behind a retriever that scores")
         return keep(self.strategy, items, self.max_k, self.min_k, self.log_as)

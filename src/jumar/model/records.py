@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, NamedTuple, get_args
 
-from jumar.core.given import Given, OwnScale
+from jumar.core.given import Given, OwnScale, better_words
 from jumar.core.record import FileRecord, Record, nothing, octal, read_octal, stored
 from jumar.core.text import plural
 from jumar.model.judgement import Judgement
@@ -256,7 +256,7 @@ class Measured(Record):
     @property
     def better(self) -> str:
         """Which way is better, in words."""
-        return "higher is better" if self.direction == "max" else "lower is better"
+        return better_words(self.direction)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

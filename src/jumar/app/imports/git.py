@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from jumar.app.config.config import parse_config
+from jumar.app.imports.load import imported_loops
 from jumar.app.run.naming import new_name
 from jumar.app.run.request import RunRequest
 from jumar.core.files import make_directory
 from jumar.core.leftovers import remove_tree
 from jumar.core.text import escape, plural
-from jumar.errors import JumarError, UsageError
-from jumar.loop.store.layout import list_loops, loops_directory
-from jumar.loop.store.loop_reader import LoopReader
+from jumar.errors import UsageError
 from jumar.processes.git import Git, find_repository
 
 MOST_COMMITS: Final = 10_000
@@ -124,11 +123,9 @@ def checked_out(branch: Branch, root: Path, what: Mapping[str, Any]) -> Generato
 
 def loop_of(branch: Branch, root: Path, what: Mapping[str, Any]) -> tuple[str, bool]:
     """Return the name of the branch's loop with these checks and scorers, and whether all of its commits are recorded."""
-    for name in list_loops(root):
-        with contextlib.suppress(JumarError, OSError):
-            reader = LoopReader(loops_directory(root) / name)
-            if reader.config.get("origin") == {**branch.origin, **what}:
-                return name, len(reader.iteration_numbers()) > len(branch.commits)
+    for reader, origin in imported_loops(root):
+        if origin == {**branch.origin, **what}:
+            return reader.paths.directory.name, len(reader.iteration_numbers()) > len(branch.commits)
     return new_name(root, Path(f"{branch.repository.directory.name}-git")), False
 
 

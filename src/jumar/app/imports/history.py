@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, Literal
 
-from jumar.app.imports.tables import Direction, Row, Table, number_in
+from jumar.app.imports.tables import Row, Table, number_in
+from jumar.core.given import better_words
 from jumar.core.text import cut, escape, nearest
 from jumar.errors import UsageError
+from jumar.model.ordering import Direction
 
 Fate = Literal["kept", "discarded", "crashed", "unknown", "untold"]
 """What a status says became of an experiment; ``untold`` where the table has none, or one that only says that it ran."""
@@ -102,7 +104,7 @@ def history_of(table: Table, *, metric: str | None = None, direction: Direction 
     found = [table.note] if table.note else []
     found += [
         f"metric {escape(name)}{_others(table, column, status, name, metric)}",
-        f"{'higher' if better == 'max' else 'lower'} is better ({why})",
+        f"{better_words(better)} ({why})",
     ]
     found += [f"status in {escape(_called(table, status))}"] if status is not None else ["no status, so every row counts"]
     skipped.sort()

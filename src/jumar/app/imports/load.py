@@ -101,15 +101,21 @@ def load_history(history: History, path: Path, kind: str, root: Path) -> Importe
     return Imported(store=store, report=load_report(store), history=history, again=there is not None)
 
 
-def _twin(root: Path, what: Mapping[str, Any]) -> Path | None:
-    """Return the loop that was made of the same content with the same metric, wherever the file lay."""
+def imported_loops(root: Path) -> Iterator[tuple[LoopReader, Mapping[str, Any]]]:
+    """Yield the loops below ``root`` that were imported, each with its origin; one that cannot be read is passed over."""
     for name in list_loops(root):
         with contextlib.suppress(JumarError, OSError):
-            config = LoopReader(loops_directory(root) / name).config
-            origin: Mapping[str, Any] = config.get("origin") or {}
-            same = origin.get("sha256") == what["origin"]["sha256"]
-            if same and all(config.get(key) == what[key] for key in ("metric", "direction")):
-                return loops_directory(root) / name
+            reader = LoopReader(loops_directory(root) / name)
+            if "origin" in reader.config:
+                yield reader, reader.config["origin"]
+
+
+def _twin(root: Path, what: Mapping[str, Any]) -> Path | None:
+    """Return the loop that was made of the same content with the same metric, wherever the file lay."""
+    for reader, origin in imported_loops(root):
+        same = origin.get("sha256") == what["origin"]["sha256"]
+        if same and all(reader.config.get(key) == what[key] for key in ("metric", "direction")):
+            return reader.paths.directory
     return None
 
 

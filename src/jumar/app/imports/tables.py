@@ -12,13 +12,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, cast
 
 from jumar.core.files import read_bytes, sha256_bytes
 from jumar.core.text import escape, human_size
 from jumar.errors import UsageError
+from jumar.model.ordering import Direction
 
-Direction = Literal["max", "min"]
 MOST_BYTES: Final = 256 << 20
 _MOST: Final = 1e300  # what is beyond, the infinities and NaN are no measurements
 _DIRECTIONS: Final[Mapping[str, Direction]] = {

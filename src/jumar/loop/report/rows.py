@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 
 from jumar.core.given import Given
 from jumar.core.rendering.figures import UNKNOWN, dollars, duration
-from jumar.core.text import cut, escape
+from jumar.core.text import cut, escape, signed_points
 from jumar.loop.ranking.repairs import Repairs, repairs
 from jumar.loop.report.read import LoopReport
 from jumar.loop.report.spending import without_row_text
@@ -156,7 +156,7 @@ def _score(value: float) -> str:
 
 def _signed(value: float) -> str:
     if isinstance(value, Given):
-        return value.text(sign=True).replace("-", _MINUS)
+        return signed_points(value)
     shown = f"{value:+.1f}".replace("-", _MINUS)
     return "0.0" if shown in {"+0.0", f"{_MINUS}0.0"} else shown
 

@@ -19,7 +19,7 @@ import secrets
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from jumar.core import files, leftovers
 from jumar.core.codec import encode
@@ -33,7 +33,7 @@ from jumar.loop.report.read import LoopReport, load_report
 from jumar.loop.snapshots.manifest import Manifest
 from jumar.loop.snapshots.restore import plan_restore, restore
 from jumar.loop.store.layout import iteration_name
-from jumar.loop.store.takeover import WRITTEN, is_due, take_over_now
+from jumar.loop.store.takeover import WRITTEN, best_view, is_due, take_over_now
 from jumar.model import IterationRecord, SelectionCriteria
 
 if TYPE_CHECKING:
@@ -92,22 +92,13 @@ def _last_reading(directory: Path) -> str | None:
 def _is_fresh(store: LoopStore) -> bool:
     if is_due(store):
         return False
-    written = _written(store.paths.best_view)
+    written = best_view(store.paths)
     if written.get("derived_from") != _derived_from(store):
         return False
     beside = (store.paths.tracking_view, store.paths.report_view)
     if not all(path.is_file() for path in beside):
         return False
     return written.get("final_output") is None or store.paths.final_output.is_dir()
-
-
-def _written(path: Path) -> dict[str, Any]:
-    """The view as it stands, empty when it is missing or unreadable: then it is made again."""
-    try:
-        found: object = json.loads(files.content_of(path) or b"")
-    except (ValueError, RecursionError):
-        return {}
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
 def _write(store: LoopStore, at: str, criteria: SelectionCriteria | None, seen: object, *, force: bool) -> None:
@@ -128,7 +119,7 @@ def _write(store: LoopStore, at: str, criteria: SelectionCriteria | None, seen: 
 def _fill_output(store: LoopStore, report: LoopReport, *, force: bool) -> dict[str, Any]:
     """Bring ``final-output/`` up to date and return what it holds now: the iteration, how much of it, what was deleted."""
     there = store.paths.final_output.is_dir()
-    written = _written(store.paths.best_view) if there else {}
+    written = best_view(store.paths) if there else {}
     held = {
         "final_output": written.get("final_output"),
         "final_output_holds": written.get("final_output_holds", "full"),
@@ -151,7 +142,7 @@ def _fill_output(store: LoopStore, report: LoopReport, *, force: bool) -> dict[s
 
 def held_output(store: LoopStore) -> Holds | None:
     """Return how much of the selected iteration ``final-output/`` holds as it lies there; None where there is none."""
-    written = _written(store.paths.best_view)
+    written = best_view(store.paths)
     return None if written.get("final_output") is None else written.get("final_output_holds", "full")
 
 

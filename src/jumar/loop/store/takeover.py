@@ -83,7 +83,8 @@ def is_due(reader: LoopReader) -> bool:
     paths = reader.paths
     if not reader.is_shared or not paths.tracking_view.is_file():  # what is no file makes way when the view is written
         return False
-    written = written_in(files.content_of(paths.best_view) or b"")
+    told = best_view(paths).get(WRITTEN)
+    written = cast("dict[str, Any]", told) if isinstance(told, dict) else {}
     status = paths.tracking_view.stat()
     if (written.get("size"), written.get("mtime_ns")) == (status.st_size, status.st_mtime_ns):
         return False
@@ -91,14 +92,13 @@ def is_due(reader: LoopReader) -> bool:
     return written.get("content_hash") != files.sha256_bytes(data) and not files.holds(paths.directory / FOREIGN_TRACKING, data)
 
 
-def written_in(best_view: bytes) -> dict[str, Any]:
-    """Return what ``best-tracker.json`` says of the tracking file that it was written with; empty where it says nothing."""
-    with contextlib.suppress(ValueError, RecursionError):
-        found: object = json.loads(best_view)
-        if isinstance(found, dict):
-            written = cast("dict[str, Any]", found).get(WRITTEN)
-            return cast("dict[str, Any]", written) if isinstance(written, dict) else {}
-    return {}
+def best_view(paths: LoopPaths) -> dict[str, Any]:
+    """Return ``best-tracker.json`` as it stands, empty when it is missing or unreadable: then it is made again."""
+    try:
+        found: object = json.loads(files.content_of(paths.best_view) or b"")
+    except (ValueError, RecursionError):
+        return {}
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
 def _read(paths: LoopPaths) -> Past:
