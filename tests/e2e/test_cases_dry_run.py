@@ -264,7 +264,7 @@ def test_a_scale_holds_whatever_the_order_is(tmp_path: Path) -> None:
     wide = from_python(tmp_path, dry_run_judge_scores=rows, max_iters=2, stop_accuracy=99)
     assert 2 == read_best(wide, 2)["best_iter"]
     order = [{"key": "accuracy", "min": 0, "max": 10}, "overall"]
-    narrow = from_python(tmp_path, run_id="n", dry_run_judge_scores=rows, max_iters=2, stop_accuracy=99, best_order=order)
+    narrow = from_python(tmp_path, run_id="n", dry_run_judge_scores=rows, max_iters=2, stop_accuracy=10, best_order=order)
     assert 1 == read_best(narrow, 2)["best_iter"]
 
 
