@@ -188,7 +188,7 @@ class StoreMachine(RuleBasedStateMachine):
 
         def body() -> bool:
             present = [path for path in stored_tree(self.work) if not path.startswith(".jumar-tmp-")]
-            restore(plan_restore(self.store.manifest(number), self.store.artifacts(number), self.work, present))
+            restore(plan_restore(self.store.manifest(number), self.store.content(number), self.work, present))
             return True
 
         if not self.do(fault, body):

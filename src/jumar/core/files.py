@@ -91,6 +91,15 @@ def read_chunks(fd: int) -> Iterator[bytes]:
         yield chunk
 
 
+def chunks_of(path: str | Path) -> Iterator[bytes]:
+    """Yield the content of the file at ``path``; a link is not followed, and a FIFO not waited for."""
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        yield from read_chunks(fd)
+    finally:
+        os.close(fd)
+
+
 def write_like(fd: int, source: int, chunks: Iterable[bytes], hear: Callable[[bytes], object] = len) -> None:
     """Write ``chunks``, the content of the file ``source``, into the new file ``fd``; ``hear`` gets each of them.
 
@@ -332,12 +341,8 @@ def sha256_bytes(data: bytes) -> str:
 def sha256_file(path: Path) -> str:
     """Return the SHA-256 of a regular file's content in hexadecimal; a link is not followed."""
     digest = hashlib.sha256()
-    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        for chunk in read_chunks(fd):
-            digest.update(chunk)
-    finally:
-        os.close(fd)
+    for chunk in chunks_of(path):
+        digest.update(chunk)
     return digest.hexdigest()
 
 

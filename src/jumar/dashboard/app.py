@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import stat
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import parse_qs, quote
 
 from starlette.applications import Starlette
@@ -20,7 +19,6 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response, S
 from starlette.routing import Route
 
 from jumar.app.decide import apply_selected, select_iteration, undo_apply
-from jumar.core.files import read_chunks
 from jumar.core.given import as_given
 from jumar.core.redaction import current, redacted_json
 from jumar.core.rendering.html import redacted, style_sheet
@@ -37,7 +35,6 @@ from jumar.judging.report.page import render_item
 from jumar.judging.report.read import items_of, read_item
 from jumar.learning.report.life import life_of
 from jumar.learning.report.render import render_pattern
-from jumar.loop.snapshots.tree import Tree
 from jumar.processes.asking import asking_program
 
 if TYPE_CHECKING:
@@ -214,32 +211,25 @@ DOCUMENTS: Final[Mapping[str, Callable[[Dashboard, Request], Mapping[str, Any]]]
 def _artifact(board: Dashboard) -> Callable[[Request], Any]:
     """Return what answers with a file of an iteration, to be saved and never shown: nobody knows what an agent put into it."""
 
-    def opened(key: str, number: int, path: str) -> BinaryIO:
+    def opened(key: str, number: int, path: str) -> Iterator[bytes]:
         store, report = board.library.loop(key)
         entry = None if report.find(number) is None else store.manifest(number).entries.get(path)
         if entry is not None and entry.kind == "file" and store.has_snapshot(number):
-            with Tree(store.artifacts(number)) as tree:
-                stream = os.fdopen(tree.open(path), "rb")
-            if stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-                return stream
+            chunks = store.content(number).chunks(entry)
+            return chain((next(chunks, b""),), chunks)  # what is missing is missing before anything is sent
         raise NotFoundError(f"iteration {number} has no file '{path}'")
 
     async def answer(request: Request) -> Response:
         path = request.path_params["path"]
         try:
-            stream = await run_in_threadpool(opened, request.path_params["key"], request.path_params["number"], path)
+            chunks = await run_in_threadpool(opened, request.path_params["key"], request.path_params["number"], path)
         except (JumarError, OSError) as error:
             return PlainTextResponse(f"{current().redact(str(error))}\n", 404)
         name = quote(path.rpartition("/")[2], safe="")
         headers = {"content-disposition": f"attachment; filename*=UTF-8''{name}"}
-        return StreamingResponse(_content(stream), media_type="application/octet-stream", headers=headers)
+        return StreamingResponse(chunks, media_type="application/octet-stream", headers=headers)
 
     return answer
-
-
-def _content(stream: BinaryIO) -> Iterator[bytes]:
-    with stream:
-        yield from read_chunks(stream.fileno())
 
 
 def _document(board: Dashboard, make: Callable[[Dashboard, Request], Mapping[str, Any]]) -> Callable[[Request], Any]:

@@ -17,6 +17,7 @@ from jumar.loop.report.diff import DiffLimits, compare
 from jumar.loop.report.ending import why_chosen
 from jumar.loop.report.reasons import capital, kind_words
 from jumar.loop.report.rows import VERIFIED
+from jumar.loop.snapshots.content import PlainFiles
 from jumar.model.ordering import valid_score
 
 if TYPE_CHECKING:
@@ -76,8 +77,8 @@ def _preview(store: LoopStore, plan: ApplyPlan) -> Any:
     record, changes = store.record(plan.iteration), plan.moves.changes
     now = {change.path: change.before for change in changes if change.before is not None}
     then = {change.path: change.after for change in changes if change.after is not None}
-    snapshot = store.artifacts(plan.iteration) if store.has_snapshot(plan.iteration) else None
-    return compare(store.loop_id, (record, now, plan.workdir), (record, then, snapshot), limits=_PREVIEW)
+    snapshot = store.content(plan.iteration) if store.has_snapshot(plan.iteration) else None
+    return compare(store.loop_id, (record, now, PlainFiles(plan.workdir)), (record, then, snapshot), limits=_PREVIEW)
 
 
 def _compared(report: LoopReport) -> list[tuple[str, int, str, str]]:

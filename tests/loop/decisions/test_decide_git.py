@@ -299,7 +299,7 @@ def test_a_full_temporary_directory_is_said(top, monkeypatch):
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("jumar.loop.decisions.git.copy_file", full)
+    monkeypatch.setattr("jumar.loop.decisions.git.lay_out", full)
     with pytest.raises(StoreWriteError, match="the disk is full"):
         branch(loop_in(top), top)
 

@@ -13,6 +13,7 @@ import pytest
 from store_kit import put, stored_tree
 
 from jumar.errors import ArtifactError, ConflictError, StoreDamagedError, StoreWriteError
+from jumar.loop.snapshots.content import PlainFiles
 from jumar.loop.snapshots.manifest import Manifest
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.loop.snapshots.restore import RestorePlan, plan_restore, refuse_leading_out, restore
@@ -38,7 +39,7 @@ def manifest(fresh_place: Path) -> Manifest:
 
 def planned(manifest: Manifest, target: Path, **options: Any) -> RestorePlan:
     target.mkdir(exist_ok=True)
-    return plan_restore(manifest, Path("s").resolve(), target, RULES.list(target), **options)
+    return plan_restore(manifest, PlainFiles(Path("s").resolve()), target, RULES.list(target), **options)
 
 
 def paths(plan: RestorePlan) -> tuple[list[str], list[str], list[str]]:
@@ -221,7 +222,7 @@ def test_links_that_lead_out_are_found_whatever_way_they_take(
     put(fresh_place / "origin", {path: to.format(root=root) for path, to in links.items()})
     (fresh_place / "s").mkdir()
     manifest = take_snapshot(fresh_place / "origin", ["."], fresh_place / "s")
-    plan = plan_restore(manifest, fresh_place / "s", target, [])
+    plan = plan_restore(manifest, PlainFiles(fresh_place / "s"), target, [])
     if not leads_out:
         refuse_leading_out(plan, target)
         return

@@ -117,7 +117,7 @@ class Story:
     def restore(self, number: int) -> None:
         store = self.store()
         present = [path for path in stored_tree(self.work) if not path.startswith(".jumar-tmp-")]
-        restore(plan_restore(store.manifest(number), store.artifacts(number), self.work, present))
+        restore(plan_restore(store.manifest(number), store.content(number), self.work, present))
         assert stored_tree(self.work) == TREES[number]
 
     def tidy(self) -> None:

@@ -17,6 +17,7 @@ from jumar.errors import ConflictError, JumarError, NotFoundError, UsageError
 from jumar.loop.decisions.moves import Change, Moves, carry_out, conflict_message, directories, keep_copy
 from jumar.loop.decisions.plan import ApplyPlan, plan_apply, snapshot_of, workdir_from_json, workdir_to_json
 from jumar.loop.decisions.select import final_delta
+from jumar.loop.snapshots.content import PlainFiles
 from jumar.loop.snapshots.tree import Tree, same
 from jumar.loop.store.in_force import artifact_rules, last_applied, unfinished, works_in_place
 from jumar.loop.store.layout import ARTIFACTS
@@ -127,13 +128,13 @@ def complete(store: LoopStore, tree: Tree, decision: Decision, *, by: str, at: s
     number = decision.number
     if decision.kind == "apply":
         iteration = fields.integer("iteration")
-        _, artifacts = snapshot_of(store, iteration)
+        _, content = snapshot_of(store, iteration)
         keep_copy(store.paths, number, tree.root, moves)
-        carry_out(store.paths, number, tree, moves, artifacts, resumed=resumed)
+        carry_out(store.paths, number, tree, moves, content, resumed=resumed)
         end, data = "apply-end", {"apply": number}
     else:
         apply = fields.integer("apply")
-        carry_out(store.paths, number, tree, moves, store.paths.undo_of(apply) / ARTIFACTS, resumed=resumed)
+        carry_out(store.paths, number, tree, moves, PlainFiles(store.paths.undo_of(apply) / ARTIFACTS), resumed=resumed)
         end, data = "undo-end", {"undo": number, "apply": apply}
     store.add_decision(end, best_iteration=decision.best_iteration, by=by, at=at, data=data)
 

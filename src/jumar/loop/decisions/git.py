@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from jumar.core.files import as_write_error, copy_file
+from jumar.core.files import as_write_error
 from jumar.core.text import escape, percent
 from jumar.errors import UsageError
 from jumar.loop.decisions.apply import apply, refuse_unfinished
 from jumar.loop.decisions.plan import plan_apply, snapshot_of, strangers_among
+from jumar.loop.snapshots.content import Content, lay_out
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.loop.snapshots.scan import parents_of
 from jumar.loop.store.loop_store import LoopStore
@@ -87,14 +88,14 @@ class Layout:
         )
         return cls(directory=tree, git=git, top=repository.directory)
 
-    def lay(self, path: str, source: Path, detail: ArtifactDetail) -> None:
+    def lay(self, path: str, content: Content, detail: ArtifactDetail) -> None:
         """Copy one file or link into the working directory, at ``path`` from the top."""
         target = self.directory / path
         target.parent.mkdir(parents=True, exist_ok=True)
         if detail.kind == "symlink":
             os.symlink(detail.target or "", target)
         else:
-            copy_file(source, target, 0o755 if detail.mode & 0o100 else 0o644)
+            lay_out(content, detail, target, 0o755 if detail.mode & 0o100 else 0o644)
 
     def add(self, paths: Iterable[str]) -> None:
         """Put files of the working directory into the index, as ``git add`` would."""
@@ -133,7 +134,7 @@ def replace_part(
     layout: Layout,
     base: str | None,
     entries: Mapping[str, ArtifactDetail],
-    artifacts: Path,
+    content: Content,
     *,
     rules: ArtifactRules,
     foreign: Callable[[str], bool],
@@ -166,11 +167,11 @@ def replace_part(
     length = len(git.run("hash-object", "-t", "tree", "--stdin").strip())
     git.run("update-index", "-z", "--index-info", stdin=index_lines(dict.fromkeys(gone), length))
     algorithm = "sha256" if length == 64 else "sha1"
-    raw = {full: _raw_entry(artifacts / full[len(prefix) :], detail, algorithm) for full, detail in wanted.items()}
+    raw = {full: _raw_entry(content, detail, algorithm) for full, detail in wanted.items()}
     changed = [full for full in wanted if full in gone or present.get(full) != raw[full]]
     for full in changed:
-        layout.lay(full, artifacts / full[len(prefix) :], wanted[full])
-    _lay_attributes(layout, changed, wanted, artifacts, {path for path in present if path not in gone})
+        layout.lay(full, content, wanted[full])
+    _lay_attributes(layout, changed, wanted, content, {path for path in present if path not in gone})
     layout.add(changed)
     after = index_entries(git)
     part: dict[str, Entry | None] = {full: after[full] for full in wanted}
@@ -191,30 +192,28 @@ def _in_the_way(present: Mapping[str, Entry], wanted: Mapping[str, ArtifactDetai
     return directories.intersection(present) | below
 
 
-def _raw_entry(source: Path, detail: ArtifactDetail, algorithm: str) -> Entry:
+def _raw_entry(content: Content, detail: ArtifactDetail, algorithm: str) -> Entry:
     """Return the entry that the bytes have without any filter: equal to the base's, there is nothing to add."""
     if detail.kind == "symlink":
         target = os.fsencode(detail.target or "")
         digest = hashlib.new(algorithm, b"blob %d\0" % len(target) + target, usedforsecurity=False)
         return _LINK, digest.hexdigest().encode("ascii")
-    with open(source, "rb") as file:
-        digest = hashlib.new(algorithm, b"blob %d\0" % os.fstat(file.fileno()).st_size, usedforsecurity=False)
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
+    digest = hashlib.new(algorithm, b"blob %d\0" % detail.size, usedforsecurity=False)
+    for chunk in content.chunks(detail):
+        digest.update(chunk)
     return _EXECUTABLE if detail.mode & 0o100 else _REGULAR, digest.hexdigest().encode("ascii")
 
 
 def _lay_attributes(
-    layout: Layout, changed: Iterable[str], wanted: Mapping[str, ArtifactDetail], artifacts: Path, present: set[str]
+    layout: Layout, changed: Iterable[str], wanted: Mapping[str, ArtifactDetail], content: Content, present: set[str]
 ) -> None:
     """Lay out the attribute files above the changed files: they say which filters and line endings apply."""
-    prefix = layout.git.prefix
     folders = {""} | {parent + "/" for path in changed for parent in parents_of(path)}
     names = {folder + _ATTRIBUTES for folder in folders} - set(changed)
     from_base: list[str] = []
     for name in sorted(names):
         if name in wanted:
-            layout.lay(name, artifacts / name[len(prefix) :], wanted[name])
+            layout.lay(name, content, wanted[name])
         elif name in present:
             from_base.append(name)
     if from_base:
@@ -384,9 +383,9 @@ def _commit(
     message: str,
 ) -> tuple[str, Replaced]:
     """Write the commit, move no ref; return its id, ``base`` when nothing differs, and its tree."""
-    manifest, artifacts = snapshot_of(store, iteration)
+    manifest, content = snapshot_of(store, iteration)
     foreign, strangers = _foreign(workdir.resolve()), partial(strangers_among, store)
-    replaced = replace_part(layout, base, manifest.entries, artifacts, rules=rules, foreign=foreign, strangers=strangers)
+    replaced = replace_part(layout, base, manifest.entries, content, rules=rules, foreign=foreign, strangers=strangers)
     git = layout.git
     if base is not None and git.text("rev-parse", f"{base}^{{tree}}") == replaced.tree:
         return base, replaced

@@ -30,7 +30,7 @@ from jumar.core.leftovers import TEMPORARY, remove_tree
 from jumar.core.record import Record, load, octal, read_octal, stored
 from jumar.core.text import escape, plural
 from jumar.errors import ArtifactError, ConflictError
-from jumar.loop.snapshots.restore import copy_stored
+from jumar.loop.snapshots.content import Content, lay_out
 from jumar.loop.snapshots.scan import RESTORE_PREFIX, parents_of
 from jumar.loop.snapshots.snapshot import take_snapshot
 from jumar.loop.snapshots.tree import Tree, same
@@ -223,7 +223,7 @@ def keep_copy(paths: LoopPaths, number: int, workdir: Path, moves: Moves) -> Pat
     return target / ARTIFACTS
 
 
-def carry_out(paths: LoopPaths, number: int, tree: Tree, moves: Moves, source: Path, *, resumed: bool) -> None:
+def carry_out(paths: LoopPaths, number: int, tree: Tree, moves: Moves, source: Content, *, resumed: bool) -> None:
     """Bring ``tree`` from the beginning of the moves to their end, with new content from ``source``; durable when this returns.
 
     What has arrived already is left alone, so that this may be called again after it was interrupted. ``number`` is the
@@ -254,7 +254,7 @@ def carry_out(paths: LoopPaths, number: int, tree: Tree, moves: Moves, source: P
         remove_tree(stage)
 
 
-def _lay_out(stage: Path, source: Path, writes: list[tuple[str, ArtifactDetail]]) -> dict[str, Path]:
+def _lay_out(stage: Path, source: Content, writes: list[tuple[str, ArtifactDetail]]) -> dict[str, Path]:
     """Copy the new files to ``stage``, with their real modes, synced, and compared with their hashes."""
     with as_write_error("prepare the files in", stage), whole_or_gone(stage):
         remove_tree(stage)
@@ -265,7 +265,7 @@ def _lay_out(stage: Path, source: Path, writes: list[tuple[str, ArtifactDetail]]
             if detail.kind == "symlink":
                 os.symlink(detail.target or "", staged[path])
             else:
-                copy_stored(source / path, staged[path], detail, detail.mode | _READABLE)
+                lay_out(source, detail, staged[path], detail.mode | _READABLE)
         sync_tree(stage)
         for path, detail in writes:
             if detail.kind == "file" and not detail.mode & _READABLE:  # could not have been opened to be synced

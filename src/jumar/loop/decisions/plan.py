@@ -13,6 +13,7 @@ from jumar.core.codec import Fields
 from jumar.core.text import named
 from jumar.errors import JumarError, NotFoundError, UsageError
 from jumar.loop.decisions.moves import Change, Moves, conflict_message, directories, listed
+from jumar.loop.snapshots.content import Content
 from jumar.loop.snapshots.manifest import Manifest
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.loop.snapshots.restore import RestorePlan, plan_restore, refuse_leading_out
@@ -76,7 +77,7 @@ def plan_apply(store: LoopStore, iteration: int, workdir: Path, rules: ArtifactR
     ``workdir`` and is not there already, for files that the rules do not match below a directory that has to become a file,
     and for a file that cannot be read.
     """
-    manifest, artifacts = snapshot_of(store, iteration)
+    manifest, content = snapshot_of(store, iteration)
     target = Path(os.path.abspath(workdir))
     with Tree(target) as tree:
         present = rules.list(target, never=(store.paths.root,), kept=_put_there(store, exact=exact))
@@ -84,7 +85,7 @@ def plan_apply(store: LoopStore, iteration: int, workdir: Path, rules: ArtifactR
         theirs = store.not_kept_at_start("main", others)
         strangers = set[str]() if exact else strangers_among(store, others - theirs)
         ours = [path for path in present if path not in strangers and path not in theirs]
-        restoring = plan_restore(manifest, artifacts, target, ours, cache=store.cache)
+        restoring = plan_restore(manifest, content, target, ours, cache=store.cache)
         refuse_leading_out(restoring, target)
         changes, unchanged, skipped = _compare(tree, restoring, manifest)
         _refuse_own_files(store, target, changes)
@@ -128,8 +129,8 @@ def unclaimed(paths: Sequence[str]) -> str:
     return f"{named(paths)} (no iteration has {'them' if len(paths) > 1 else 'it'})"
 
 
-def snapshot_of(store: LoopStore, iteration: int) -> tuple[Manifest, Path]:
-    """Return an iteration's manifest and artifacts. Errors: :class:`NotFoundError`; :class:`UsageError` when cleaned up."""
+def snapshot_of(store: LoopStore, iteration: int) -> tuple[Manifest, Content]:
+    """Return what an iteration holds, and where. Errors: :class:`NotFoundError`; :class:`UsageError` when cleaned up."""
     numbers = store.iteration_numbers()
     if iteration not in numbers:
         known = f"recorded are {numbers[0]} to {numbers[-1]}" if numbers else "nothing is recorded yet"
@@ -138,7 +139,7 @@ def snapshot_of(store: LoopStore, iteration: int) -> tuple[Manifest, Path]:
         if "origin" in store.config:
             raise UsageError(f"iteration {iteration} was imported without its files: there is nothing to apply")
         raise UsageError(f"the snapshot of iteration {iteration} was cleaned up; its record is all that is left of it")
-    return store.manifest(iteration), store.artifacts(iteration)
+    return store.manifest(iteration), store.content(iteration)
 
 
 def workdir_to_json(store: LoopStore, workdir: Path) -> str:

@@ -85,8 +85,10 @@ class Evaluation:
         judged, found = self._judged(pending, ended, answers)
         spent = seconds + answers.seconds + ((ended and ended.seconds) or 0.0)
         record = self._record(pending, ended, judged, answers, found, seconds=spent)
-        changed = pending.manifest.entries if record.parent is None else record.analysis.artifacts_modified
-        tell_planted(self.run.settings.loop_id, pending.artifacts, changed, self.run.notice)
+        entries = pending.manifest.entries
+        changed = entries if record.parent is None else record.analysis.artifacts_modified
+        details = (entries[path] for path in changed if path in entries)
+        tell_planted(self.run.settings.loop_id, pending.content, details, self.run.notice)
         for check, note in count_notes(record.checks):
             self.run.notice_once(f"counts of {check}", note)
         return with_room(self.run.space, lambda: self.run.store.commit(pending, record))

@@ -10,6 +10,7 @@ from typing import Final
 
 from jumar.core.text import cut
 from jumar.errors import JumarError
+from jumar.loop.snapshots.content import PlainFiles
 from jumar.loop.snapshots.manifest import Manifest
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.loop.snapshots.restore import plan_restore, restore
@@ -47,7 +48,7 @@ class WorkdirGenerator:
                 looks = {path: tree.look(path).detail for path in kept}
             manifest = Manifest({path: detail for path, detail in looks.items() if detail is not None})
             present = self.rules.list(context.workdir, never=(self.root,))
-            restore(plan_restore(manifest, self.source, context.workdir, present))
+            restore(plan_restore(manifest, PlainFiles(self.source), context.workdir, present))
         except JumarError as error:
             failure = f"the working directory could not be recorded as it is: {error}"
         note = cut(os.environ.get(NOTE, "").strip(), LONGEST_NOTE)

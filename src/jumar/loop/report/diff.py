@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import difflib
-import os
-import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from jumar.core.record import Record
 from jumar.core.redaction import current
 from jumar.core.rendering.figures import UNKNOWN, size
 from jumar.core.text import escape, escape_block, plural, points, signed_points
-from jumar.errors import UsageError
 from jumar.loop.report.read import LoopReport
-from jumar.loop.snapshots.tree import Tree
+from jumar.loop.snapshots.content import Content, read_content
 from jumar.loop.store.layout import iteration_name
 from jumar.model import ArtifactDetail, IterationRecord
 
@@ -110,13 +106,13 @@ def diff_snapshots(store: LoopStore, a: int, b: int, *, text: bool = True, limit
     return compare(store.loop_id, side_of(store, a), side_of(store, b), text=text, limits=limits)
 
 
-Side = tuple[IterationRecord, Mapping[str, ArtifactDetail], Path | None]
+Side = tuple[IterationRecord, Mapping[str, ArtifactDetail], Content | None]
 """An iteration's record, what its snapshot holds by path, and where the files lie (None: removed)."""
 
 
 def side_of(store: LoopStore, number: int) -> Side:
     """Return an iteration as one side of a comparison. Errors: :class:`jumar.errors.NotFoundError`."""
-    return store.record(number), store.manifest(number).entries, store.artifacts(number) if store.has_snapshot(number) else None
+    return store.record(number), store.manifest(number).entries, store.content(number) if store.has_snapshot(number) else None
 
 
 def compare(loop_id: str, a: Side, b: Side, *, text: bool = True, limits: DiffLimits = _LIMITS) -> SnapshotDiff:
@@ -157,7 +153,7 @@ def _differs(one: ArtifactDetail, other: ArtifactDetail) -> tuple[What, ...]:
 
 def _change(path: str, before: ArtifactDetail | None, after: ArtifactDetail | None, reader: _Texts | None) -> PathChange:
     what = () if before is None or after is None else _differs(before, after)
-    text, note = (None, "") if reader is None or what == ("mode",) else reader.diff(path, before, after)
+    text, note = (None, "") if reader is None or what == ("mode",) else reader.diff(before, after)
     return PathChange(path=path, before=before, after=after, what=what, text=text, note=note)
 
 
@@ -168,18 +164,18 @@ class _UnshownError(Exception):
 class _Texts:
     """Reads both sides of a path and compares them, until there are as many lines or letters as the limits allow."""
 
-    def __init__(self, root_a: Path | None, root_b: Path | None, limits: DiffLimits) -> None:
+    def __init__(self, root_a: Content | None, root_b: Content | None, limits: DiffLimits) -> None:
         self._roots = (root_a, root_b)
         self._limits = limits
         self._lines_left, self._letters_left = limits.total_lines, limits.total_letters
 
-    def diff(self, path: str, before: ArtifactDetail | None, after: ArtifactDetail | None) -> tuple[str | None, str]:
+    def diff(self, before: ArtifactDetail | None, after: ArtifactDetail | None) -> tuple[str | None, str]:
         """Return ``(unified diff, "")`` or ``(None, why not)``."""
         if min(self._lines_left, self._letters_left) <= 0:
             return None, "not shown: the diff is too long"
         try:
             sides = [
-                "" if detail is None else self._read(path, detail, root)
+                "" if detail is None else self._read(detail, root)
                 for detail, root in zip((before, after), self._roots, strict=True)
             ]
         except _UnshownError as why:
@@ -193,7 +189,7 @@ class _Texts:
         self._letters_left -= len(text)
         return text, ""
 
-    def _read(self, path: str, detail: ArtifactDetail, root: Path | None) -> str:
+    def _read(self, detail: ArtifactDetail, root: Content | None) -> str:
         if detail.skipped is not None or detail.kind == "special":
             raise _UnshownError(f"not stored: {detail.skipped or 'special file'}")
         if detail.kind == "symlink":
@@ -202,7 +198,7 @@ class _Texts:
             raise _UnshownError("the snapshot was removed by a cleanup")
         if detail.size > self._limits.file_bytes:
             raise _UnshownError(f"too large to show ({size(detail.size)})")
-        data = _read_regular(root, path, self._limits.file_bytes)
+        data = read_content(root, detail, self._limits.file_bytes)
         if data is None:
             raise _UnshownError("the stored file cannot be read; `jumar verify` says more")
         if b"\0" in data[:_BINARY_PROBE]:
@@ -211,20 +207,6 @@ class _Texts:
             return data.decode("utf-8")
         except UnicodeDecodeError:
             raise _UnshownError(f"not UTF-8 ({size(len(data))})") from None
-
-
-def _read_regular(root: Path, path: str, most: int) -> bytes | None:
-    """Read a stored file without following a link or waiting for a FIFO that should not be there."""
-    try:
-        with Tree(root) as tree:
-            fd = tree.open(path)
-    except (UsageError, OSError):
-        return None
-    with os.fdopen(fd, "rb") as file:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            return None
-        data = file.read(most + 1)
-    return data if len(data) <= most else None
 
 
 def _lines(text: str) -> list[str]:

@@ -303,7 +303,7 @@ def fill_final_output(store: LoopStore, iteration: int, only: Collection[str] | 
         if only is not None:
             manifest = Manifest({path: detail for path, detail in manifest.entries.items() if path in only})
         try:
-            restore(plan_restore(manifest, store.artifacts(iteration), built, ()))
+            restore(plan_restore(manifest, store.content(iteration), built, ()))
             files.fsync_directory(built)
             _put_in_place(built, target)
         finally:

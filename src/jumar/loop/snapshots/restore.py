@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import secrets
 import stat
@@ -15,7 +14,8 @@ from typing import Final
 
 from jumar.core import files, leftovers
 from jumar.core.text import escape
-from jumar.errors import ArtifactError, ConflictError, StoreDamagedError
+from jumar.errors import ArtifactError, ConflictError
+from jumar.loop.snapshots.content import Content, lay_out
 from jumar.loop.snapshots.manifest import Manifest
 from jumar.loop.snapshots.scan import RESTORE_PREFIX, OpenFolders, parents_of
 from jumar.loop.snapshots.snapshot import StatCache
@@ -34,14 +34,14 @@ class RestorePlan:
     """
 
     target: Path
-    artifacts: Path
+    content: Content
     write: tuple[ArtifactDetail, ...]
     delete: tuple[str, ...]
     unchanged: tuple[str, ...]
 
 
 def plan_restore(
-    manifest: Manifest, artifacts: Path, target: Path, present: Iterable[str], *, cache: StatCache | None = None
+    manifest: Manifest, content: Content, target: Path, present: Iterable[str], *, cache: StatCache | None = None
 ) -> RestorePlan:
     """Compare ``target`` with a snapshot; nothing is changed.
 
@@ -66,7 +66,7 @@ def plan_restore(
                 blockers.add(blocker)
     delete = sorted(blockers | {path for path in present if path not in manifest.entries})
     _refuse_occupied(target, reachable, frozenset(delete))
-    return RestorePlan(target=target, artifacts=artifacts, write=tuple(write), delete=tuple(delete), unchanged=tuple(unchanged))
+    return RestorePlan(target=target, content=content, write=tuple(write), delete=tuple(delete), unchanged=tuple(unchanged))
 
 
 class _Target:
@@ -186,7 +186,7 @@ def restore(plan: RestorePlan) -> None:
     """Carry out a plan; durable when this returns, and repeatable when it was interrupted.
 
     Each file is written elsewhere and renamed to its place. Directories that became empty are removed. Errors:
-    :class:`jumar.errors.StoreWriteError`; :class:`StoreDamagedError` when the snapshot lacks a file, or one
+    :class:`jumar.errors.StoreWriteError`; :class:`jumar.errors.StoreDamagedError` when the snapshot lacks a file, or one
     of its files was altered; that file is then not written.
     """
     target = os.fspath(plan.target)
@@ -202,7 +202,7 @@ def restore(plan: RestorePlan) -> None:
                 made: set[str] = {""}
                 for detail in plan.write:
                     _make_directories(target, detail.path.rpartition("/")[0], made)
-                    _write(plan.artifacts, detail, aside, target)
+                    _write(plan.content, detail, aside, target)
                 files.sync_paths(plan.target, [plan.target / detail.path for detail in plan.write])
             finally:
                 with contextlib.suppress(OSError):
@@ -236,37 +236,16 @@ def _make_directories(target: str, folder: str, made: set[str]) -> None:
     made.add(folder)
 
 
-def _write(artifacts: Path, detail: ArtifactDetail, aside: str, target: str) -> None:
+def _write(content: Content, detail: ArtifactDetail, aside: str, target: str) -> None:
     temporary = f"{aside}/file"
     place = f"{target}/{detail.path}"
     if detail.kind == "symlink":
         os.symlink(detail.target or "", temporary)
     else:
-        copy_stored(f"{artifacts}/{detail.path}", temporary, detail, detail.mode)
+        lay_out(content, detail, temporary, detail.mode)
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             files.outdate(temporary, os.lstat(place).st_mtime)
     if os.path.isdir(place) and not os.path.islink(place):
         for inner, _, _ in os.walk(place, topdown=False):
             os.rmdir(inner)
     os.replace(temporary, place)
-
-
-def copy_stored(source: str | Path, target: str | Path, detail: ArtifactDetail, mode: int) -> None:
-    """Copy a snapshot's file to ``target``, which is new. Errors: :class:`StoreDamagedError` when it is not what was recorded."""
-    name = escape(os.fspath(source))
-    digest = hashlib.sha256()
-    try:
-        reading = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError as error:
-        raise StoreDamagedError(f"the snapshot lacks {name}; `jumar verify` lists what is damaged") from error
-    try:
-        writing = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        try:
-            files.write_like(writing, reading, files.read_chunks(reading), digest.update)
-            os.fchmod(writing, mode)
-        finally:
-            os.close(writing)
-    finally:
-        os.close(reading)
-    if digest.hexdigest() != detail.content_hash:
-        raise StoreDamagedError(f"{name} has another content than was recorded; `jumar verify` lists what is damaged")

@@ -22,7 +22,8 @@ from jumar.core import files
 from jumar.core.file_cache import FileCache, file_identity
 from jumar.core.redaction import Redactor, current
 from jumar.core.text import escape
-from jumar.errors import ArtifactError
+from jumar.errors import ArtifactError, StoreDamagedError
+from jumar.loop.snapshots.content import Content
 from jumar.loop.snapshots.manifest import Manifest
 from jumar.loop.snapshots.scan import Folder, OpenFolders, survey
 from jumar.model.records import ArtifactDetail
@@ -260,43 +261,33 @@ def _copy(path: str, source: int, expected: int, name: str, target_fd: int) -> t
 _SHOWN: Final = 5
 
 
-def planted_in(path: Path, redactor: Redactor) -> frozenset[str]:
-    """Return the names of the known values that stand in a regular file; none for what is no file, or cannot be read."""
+def planted_in(chunks: Iterable[bytes], redactor: Redactor) -> frozenset[str]:
+    """Return the names of the known values that stand in a file's content; of what cannot be read, those up to there."""
     found: set[str] = set()
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return frozenset()
-    try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            return frozenset()
-        rest = b""
-        while chunk := os.read(fd, _CHUNK):
+    rest = b""
+    with contextlib.suppress(StoreDamagedError, OSError):
+        for chunk in chunks:
             data = rest + chunk
             found |= redactor.known_in(data)
             rest = data[-redactor.longest :]
-    except OSError:
-        return frozenset(found)
-    finally:
-        os.close(fd)
     return frozenset(found)
 
 
-def tell_planted(loop_id: str, artifacts: Path, paths: Iterable[str], notice: Callable[[str], None]) -> None:
-    """Tell of each of ``paths`` below ``artifacts`` that holds the value of a known variable; of the first five.
+def tell_planted(loop_id: str, content: Content, details: Iterable[ArtifactDetail], notice: Callable[[str], None]) -> None:
+    """Tell of each file of a snapshot that holds the value of a known variable; of the first five.
 
     ``notice`` tells a person, without the secrets that a path may be made of.
     """
     redactor, told = current(), 0
-    for path in paths if redactor.knows_values else ():
-        names = planted_in(artifacts / path, redactor)
+    for detail in details if redactor.knows_values else ():
+        names = planted_in(content.chunks(detail), redactor) if detail.kind == "file" else ()
         if names and told == _SHOWN:
             notice("more files of the snapshot hold secrets; `jumar verify` names them all")
             return
         if names:
             told += 1
             notice(
-                f"the snapshot holds a secret: {escape(path)} has the value of {', '.join(sorted(names))}; exclude the file"
-                f" under [artifacts], and revoke the secret or delete the snapshot (`jumar cleanup {loop_id}`) or the loop"
+                f"the snapshot holds a secret: {escape(detail.path)} has the value of {', '.join(sorted(names))}; exclude the"
+                f" file under [artifacts], and revoke the secret or delete the snapshot (`jumar cleanup {loop_id}`) or the loop"
                 f" (`jumar rm {loop_id}`)"
             )

@@ -21,6 +21,7 @@ from jumar.core.files import is_directory, names_in, read_store_file
 from jumar.core.lock import LoopLock
 from jumar.core.text import escape, natural
 from jumar.errors import JumarError, NotFoundError, StoreDamagedError
+from jumar.loop.snapshots.content import Content, PlainFiles
 from jumar.loop.snapshots.manifest import Manifest, ManifestFile, compose, paths_listed
 from jumar.loop.store.layout import ARTIFACTS, MANIFEST, METRICS, STAGE, LoopPaths, iteration_name
 from jumar.loop.store.reading import (
@@ -210,6 +211,10 @@ class LoopReader:
     def artifacts(self, number: int) -> Path:
         """Return the directory of an iteration's snapshot, whether or not it was cleaned up."""
         return self.paths.iteration(number) / ARTIFACTS
+
+    def content(self, number: int) -> Content:
+        """Return where the files of an iteration's snapshot lie, whether or not it was cleaned up."""
+        return PlainFiles(self.artifacts(number))
 
     def kept_checks(self) -> tuple[int, Manifest] | None:
         """Return the newest of ``checks/``, its number and what it holds; None when there is none. Errors: as for a manifest."""

@@ -17,6 +17,7 @@ from jumar.core.codec import FORMAT, decode, encode
 from jumar.core.redaction import NOTHING, current
 from jumar.core.text import escape, human_size
 from jumar.errors import StoreDamagedError
+from jumar.loop.snapshots.content import Content, PlainFiles
 from jumar.loop.snapshots.manifest import Manifest, ManifestFile
 from jumar.loop.snapshots.snapshot import StatCache, take_snapshot
 from jumar.loop.store.layout import ARTIFACTS, LOGS, MANIFEST, METRICS, STAGE, LoopPaths, iteration_name, iteration_number
@@ -70,17 +71,16 @@ class Pending:
         return self.directory / ARTIFACTS
 
     @property
+    def content(self) -> Content:
+        return PlainFiles(self.artifacts)
+
+    @property
     def whole(self) -> bool:
         """Whether every file lies there, in its size. What they hold is compared wherever they are used."""
-        top = os.fspath(self.artifacts)
-        try:
-            return os.path.isdir(top) and all(
-                os.lstat(f"{top}/{path}").st_size == each.size
-                for path, each in self.manifest.entries.items()
-                if each.kind != "special"
-            )
-        except OSError:
-            return False
+        content = self.content
+        return self.artifacts.is_dir() and not any(
+            content.lacks(each) for each in self.manifest.entries.values() if each.kind != "special"
+        )
 
 
 @contextlib.contextmanager

@@ -157,7 +157,7 @@ class _Check(Findings):
         inode = status.st_dev, status.st_ino
         if inode not in self._hashes:
             self._hashes[inode] = files.sha256_file(Path(path))
-            names = planted_in(Path(path), self._redactor) if self._redactor.knows_values else ()
+            names = planted_in(files.chunks_of(path), self._redactor) if self._redactor.knows_values else ()
             if names:
                 shown = self._redactor.redact(self.shown(Path(path)))
                 self.planted.append(Planted(shown, tuple(sorted(names))))

@@ -24,6 +24,7 @@ from jumar.core.text import escape
 from jumar.errors import StoreDamagedError
 from jumar.loop.checks.runners.configuration import OWN, Deciding, is_harmless, stands_in
 from jumar.loop.settings import GuardRules
+from jumar.loop.snapshots.content import Content, PlainFiles
 from jumar.loop.snapshots.manifest import Manifest
 from jumar.loop.snapshots.restore import RestorePlan, plan_restore, restore
 from jumar.loop.snapshots.snapshot import StatCache
@@ -120,7 +121,7 @@ class Guard:
         self._watch = StoreWatch(store)
         self._cache = StatCache()
         self._start = Manifest({})
-        self._copies = Path()
+        self._copies: Content = PlainFiles(store.artifacts(0))
         self._outside: tuple[CheckFile, ...] = ()
         self._spec: GitIgnoreSpec | None = _spec([*OWN, *rules.protect]) if rules.protect else None
         self._free: GitIgnoreSpec | None = _spec(["*", *rules.protect]) if rules.protect else None
@@ -143,7 +144,7 @@ class Guard:
         if kept is None or kept[0] < generation:
             notices += self._carry_over(kept, workspace)
             kept = (generation, self._keep(generation, workspace))
-        self._start, self._copies = kept[1], self._store.paths.checks_of(kept[0]) / ARTIFACTS
+        self._start, self._copies = kept[1], PlainFiles(self._store.paths.checks_of(kept[0]) / ARTIFACTS)
         self._outside = tuple(file for file in self._rules.files if file.path not in self._start.entries)
         plan = self._difference(workspace)
         if plan.write:
@@ -203,8 +204,8 @@ class Guard:
         try:
             restore(plan)
         except StoreDamagedError as error:  # its copies are not what they were; those of the start's snapshot may be
-            self._copies = self._store.artifacts(0)
-            restore(replace(plan, artifacts=self._copies))
+            self._copies = self._store.content(0)
+            restore(replace(plan, content=self._copies))
             found.append(Finding(message=f"a copy of what decides was taken away or changed: {error}"))
         return (*led, *(map(_after_the_fact, found) if decided else found))
 
@@ -294,7 +295,7 @@ class Guard:
         if kept is None and not (store.iteration_numbers()[:1] == (0,) and store.has_snapshot(0)):
             return
         start = store.manifest(0) if kept is None else kept[1]
-        copies = store.artifacts(0) if kept is None else store.paths.checks_of(kept[0]) / ARTIFACTS
+        copies = store.content(0) if kept is None else PlainFiles(store.paths.checks_of(kept[0]) / ARTIFACTS)
         entries = {path: detail for path, detail in start.entries.items() if self._protects(path)}
         if kept is None:
             self._surroundings.begin(workspace)

@@ -21,6 +21,7 @@ from jumar.core.text import escape
 from jumar.errors import ArtifactError, JumarError, StoreDamagedError, UsageError
 from jumar.loop.hooks import port_of
 from jumar.loop.settings import LoopSettings
+from jumar.loop.snapshots.content import Content
 from jumar.loop.snapshots.manifest import Manifest
 from jumar.loop.snapshots.restore import RestorePlan, plan_restore, restore
 from jumar.loop.snapshots.snapshot import StatCache
@@ -248,14 +249,14 @@ class Workspace:
     def difference(self, to: int | Pending) -> RestorePlan:
         """Return what would have to change for the tree to equal the snapshot of an iteration, or one that waits."""
         if isinstance(to, Pending):
-            return self._plan(to.manifest, to.artifacts)
+            return self._plan(to.manifest, to.content)
         number = to
         if not self._store.has_snapshot(number):
             raise StoreDamagedError(
                 f"the snapshot of iteration {number} of loop '{self._store.loop_id}' is gone: `jumar verify` lists damage, "
                 "`jumar repair` goes on without it, `jumar run --new` begins another loop"
             )
-        return self._plan(self._store.manifest(number), self._store.artifacts(number))
+        return self._plan(self._store.manifest(number), self._store.content(number))
 
     def holds(self, number: int | None) -> bool:
         """Return whether the tree equals the snapshot of iteration ``number``; of none, and of one that is gone, it does not."""
@@ -264,10 +265,10 @@ class Workspace:
         plan = self.difference(number)
         return not plan.write and not plan.delete
 
-    def _plan(self, manifest: Manifest, artifacts: Path) -> RestorePlan:
+    def _plan(self, manifest: Manifest, content: Content) -> RestorePlan:
         present = set(self._rules.list(self.directory, never=(self.root,), kept=self._known()))
         present -= self._store.not_kept_at_start(self.name, present.difference(manifest.entries))
-        return plan_restore(manifest, artifacts, self.directory, present, cache=self.cache)
+        return plan_restore(manifest, content, self.directory, present, cache=self.cache)
 
     def restore(self, number: int) -> None:
         """Make the tree equal to iteration ``number``; see :meth:`carry_out`, and where that cannot be, :meth:`bring_back`."""
