@@ -203,3 +203,15 @@ def test_the_end_is_told_of_a_run_that_was_terminated(fresh_place: Path, book: P
     assert 143 == code
     told = json.loads(book.read_text())
     assert ("terminated", 143) == (told["stop_reason"], told["exit_code"])
+
+
+def test_what_the_commands_around_the_steps_run_decides_nothing_for_the_person(fresh_place: Path, book: Path) -> None:
+    wanted = ("select t --use 2 --reason better", "apply t", "run -n 9")
+    attack = "; ".join(f"{sys.executable} -m jumar.cli.entry {words} >> $JUMAR_BOOK 2>&1" for words in wanted)
+    write_loop(fresh_place, [0.9, 0.6], loop=keys(setup=f"{attack}; true", on_stop=attack))
+    jumar(fresh_place, "run", check=0)
+
+    assert 5 <= book.read_text().count("a program of setup or on_stop")  # setup has nothing to select yet
+    loop = fresh_place / ".jumar/loops/t"
+    assert 3 == len(list((loop / "iterations").iterdir()))
+    assert not list((loop / "decisions").glob("*override*"))

@@ -24,7 +24,7 @@ from jumar.errors import JumarError
 from jumar.model.protocols import StepContext
 from jumar.processes.environment import build_environment
 from jumar.processes.process import check_command, check_timeout, run_command
-from jumar.processes.process_tree import end_strays
+from jumar.processes.process_tree import MARKER, end_strays, within
 
 PORTS: Final = 10
 """How many ports a tree has, from ``JUMAR_PORT`` on."""
@@ -147,11 +147,13 @@ def reset_failure(hooks: Hooks, context: StepContext, purpose: str, *, tries: in
     return failure
 
 
-def notify(hook: Hook, outcome: Mapping[str, Any], *, loop: Path, cwd: Path, allowed: Sequence[str]) -> str | None:
+def notify(
+    hook: Hook, outcome: Mapping[str, Any], *, loop: Path, cwd: Path, allowed: Sequence[str], nonce: str = ""
+) -> str | None:
     """Run ``on_stop`` with the final document on its standard input and in ``JUMAR_OUTCOME_FILE``; return why it failed, or None.
 
     The log is ``logs/on_stop.log`` of the loop. It sees the environment that the steps see: it may be a script that the generator
-    can edit. Whatever goes wrong is returned, never raised.
+    can edit, so that it is known for a program of the loop with this ``nonce``. Whatever goes wrong is returned, never raised.
     """
     text = json.dumps(redacted_json(outcome, current().redact), indent=2, ensure_ascii=False)
     document = f"{text}\n".encode("utf-8", "backslashreplace")
@@ -162,6 +164,7 @@ def notify(hook: Hook, outcome: Mapping[str, Any], *, loop: Path, cwd: Path, all
             file = Path(place) / "outcome.json"
             file.write_bytes(document)
             variables = {"JUMAR_LOOP_ID": str(outcome.get("loop_id", "")), "JUMAR_OUTCOME_FILE": str(file)}
+            variables[MARKER] = within(nonce)
             environment = build_environment(os.environ, allowed, variables)
             return hook.run(cwd=cwd, environment=environment, log=log, stdin=document)
     except (OSError, JumarError) as error:

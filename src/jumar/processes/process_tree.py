@@ -146,15 +146,16 @@ def within(nonce: str) -> str:
 def programs_above(pid: int | None = None) -> Iterator[tuple[str, str, frozenset[str]]]:
     """Yield loop, iteration and the nonces in the marker of the programs of loops that a process is, or was started by.
 
-    The nearest first. None is this process, whose environment may have been changed since it was started.
+    The nearest first. None is this process, whose environment may have been changed since it was started. Without an iteration are
+    those of the person's own commands around the steps: they may run what a candidate holds.
     """
     start = os.getpid() if pid is None else pid
     above = ({name: value for name, _, value in (entry.partition(b"=") for entry in each)} for each in _environments_above(start))
     for environment in itertools.chain(() if pid is not None else (os.environb,), above):
-        iteration = environment.get(b"JUMAR_ITERATION")
-        if iteration is not None:
+        found = [os.fsdecode(environment.get(name, b"")) for name in (b"JUMAR_LOOP_ID", b"JUMAR_ITERATION")]
+        if any(found):
             nonces = os.fsdecode(environment.get(MARKER.encode(), b"")).split(":")
-            yield os.fsdecode(environment.get(b"JUMAR_LOOP_ID", b"")), os.fsdecode(iteration), frozenset(nonces) - {""}
+            yield found[0], found[1], frozenset(nonces) - {""}
 
 
 def _environments_above(start: int) -> Iterator[list[bytes]]:

@@ -67,15 +67,17 @@ def run(
 def _tell_of_end(request: RunRequest, loop: Loop, outcome: LoopOutcome | BaseException) -> str | None:
     """Run ``on_stop``, if there is one, and return why it failed, None when it did not.
 
-    The locks are released: the command may read the loop, apply it, or start the next one. It is not run where nothing was: by a
-    run that found its loop finished, or in another's hands.
+    The locks are released: the command may read the loop, or start the next one. What is for a person to decide is refused to it,
+    because the generator may have edited what it calls. It is not run where nothing was: by a run that found its loop finished, or
+    in another's hands.
     """
     hook = request.config.loop.hook("on_stop")
     nothing_ran = isinstance(outcome, LockedError) or (isinstance(outcome, LoopOutcome) and outcome.already_finished)
     if hook is None or nothing_ran:
         return None
     document = outcome.to_json() if isinstance(outcome, LoopOutcome) else _error_document(loop, outcome)
-    return notify(hook, document, loop=loop.store.paths.directory, cwd=request.base, allowed=request.config.loop.env)
+    store, allowed = loop.store, request.config.loop.env
+    return notify(hook, document, loop=store.paths.directory, cwd=request.base, allowed=allowed, nonce=store.nonce)
 
 
 def _error_document(loop: Loop, error: BaseException) -> dict[str, Any]:

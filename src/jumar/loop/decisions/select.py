@@ -157,6 +157,8 @@ def calling_program(loop_id: str, nonce: str | None = None) -> str | None:
     """
     above = programs_above()
     iteration = next((iteration for loop, iteration, nonces in above if loop == loop_id or nonce in nonces), None)
+    if iteration == "":
+        return "a program of setup or on_stop"
     return None if iteration is None else f"a program of iteration {escape(iteration)}"
 
 

@@ -36,6 +36,7 @@ from jumar.model.budget.gate import Stop, Wait
 from jumar.model.budget.ledger import failure_of_attempt
 from jumar.processes.control import beating
 from jumar.processes.environment import build_environment
+from jumar.processes.process_tree import MARKER, within
 
 _LAST_LINE = 200
 
@@ -196,7 +197,8 @@ class Trees:
 
     def set_up(self, workspace: Workspace) -> None:
         """Run the person's ``setup`` in a tree, once more where it was: what it left running is ended first."""
-        told = {"JUMAR_LOOP_ID": self._run.settings.loop_id, **workspace.variables()}
+        whose = {"JUMAR_LOOP_ID": self._run.settings.loop_id, MARKER: within(self._run.store.nonce)}
+        told = {**whose, **workspace.variables()}
         set_up(
             self._run.parts.hooks,
             loop=self._run.store.paths.directory,
