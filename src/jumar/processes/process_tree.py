@@ -146,8 +146,8 @@ def within(nonce: str) -> str:
 def programs_above(pid: int | None = None) -> Iterator[tuple[str, str, frozenset[str]]]:
     """Yield loop, iteration and the nonces in the marker of the programs of loops that a process is, or was started by.
 
-    The nearest first. None is this process, whose environment may have been changed since it was started. Without an iteration are
-    those of the person's own commands around the steps: they may run what a candidate holds.
+    The nearest first. None is this process, whose environment may have been changed since it was started. Those of the
+    person's own commands around the steps, which may run what a candidate holds, have no iteration.
     """
     start = os.getpid() if pid is None else pid
     above = ({name: value for name, _, value in (entry.partition(b"=") for entry in each)} for each in _environments_above(start))

@@ -68,8 +68,8 @@ def _tell_of_end(request: RunRequest, loop: Loop, outcome: LoopOutcome | BaseExc
     """Run ``on_stop``, if there is one, and return why it failed, None when it did not.
 
     The locks are released: the command may read the loop, or start the next one. What is for a person to decide is refused to it,
-    because the generator may have edited what it calls. It is not run where nothing was: by a run that found its loop finished, or
-    in another's hands.
+    because the generator may have edited what it calls. It is not run where nothing was: by a run that found its loop finished,
+    or in another's hands.
     """
     hook = request.config.loop.hook("on_stop")
     nothing_ran = isinstance(outcome, LockedError) or (isinstance(outcome, LoopOutcome) and outcome.already_finished)
