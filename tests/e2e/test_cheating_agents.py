@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -151,7 +152,7 @@ CHEATS = {
         "tests/__init__.py is new and changes how tests run: it was taken out",
     ),
     "stands in for the test runner": Cheat(
-        "echo 'import sys; sys.exit(0)' > unittest.py", "unittest.py would run instead of a check's own module", solves=False
+        "echo 'import sys; sys.exit(0)' > unittest.py", "unittest.py would run instead of what a check names", solves=False
     ),
     "edits the validator's script": Cheat("echo '' > tools/style.py", "tools/style.py, which check 'style' runs, was changed"),
     "deletes the validator's script": Cheat("rm tools/style.py", "tools/style.py, which check 'style' runs, was deleted"),
@@ -454,3 +455,27 @@ def test_a_pattern_that_is_none_is_an_error_with_its_line(project: Path, line: s
     called = call("run", check=2)
     assert says in called.err
     assert "jumar.toml" in called.err
+
+
+@pytest.mark.parametrize("entry", ["bin", "{project}/bin"])
+def test_a_program_that_would_be_found_before_that_of_a_check_is_taken_out(
+    project: Path, entry: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{entry.format(project=project)}:{os.environ['PATH']}")
+    agent = "mkdir bin; echo exit 1 > bin/grep; chmod +x bin/grep; touch bin/own; echo '# FIXME' >> app.py\n"
+    run(project, SOLVE + agent)
+
+    assert ["bin/grep would run instead of what a check names, and was taken out"] == recorded(project)["tampering"]
+    assert (project / STORE / "iterations/iteration-001/artifacts/bin/own").exists()
+
+
+def test_the_program_that_judges_is_put_back(project: Path) -> None:
+    (project / "judge.py").write_text("print('{\"gestalt\": 2}')\n")
+    items, judge = '{"id": "a", "text": "one"}', f"command:{PYTHON} judge.py"
+    (project / "items.jsonl").write_text(f"{items}\n")
+    judged = f'[evaluator]\nmode = "expensive"\nitems = "items.jsonl"\njudge = "{judge}"\n'
+    (project / "jumar.toml").write_text(CONFIG.partition("[[scorers]]")[0] + judged)
+    run(project, f"sed -i.old s/2/5/ judge.py; echo '{items.replace('one', 'two')}' > items.jsonl\n")
+
+    assert recorded(project)["tampering"][0].startswith("judge.py, which [evaluator] judge runs, was changed by the generator")
+    assert recorded(project, 0)["quality_score"] == recorded(project)["quality_score"] == 25

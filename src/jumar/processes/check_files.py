@@ -27,6 +27,9 @@ from jumar.errors import ConfigError
 _SITES: Final = ("lib/python3*/site-packages", "lib/python3*/dist-packages", "local/lib/python3*/dist-packages")
 _MODULES: Final = (".py", ".pyc", *EXTENSION_SUFFIXES)
 _PACKAGES: Final = tuple(f"__init__{suffix}" for suffix in _MODULES)
+_OWN: Final = ("git", "bwrap")  # programs that jumar itself looks for on PATH
+_SCRIPT: Final = 1 << 20  # bytes of a script that are looked through for names of programs
+_WORD: Final = re.compile(rb"[\w.+-]+")
 _LARGEST: Final = 256_000_000  # bytes; what is larger is data, and no program
 
 
@@ -81,11 +84,12 @@ def check_files(
 def shadows(sources: Iterable[CheckSource], *, workdir: Path) -> tuple[str, ...]:
     """Return the relative paths that, were they there, would run instead of a check's modules; sorted.
 
-    Those are the modules of ``python -m module`` and of ``python = "module:function"``.
+    Those are the modules of ``python -m module`` and of ``python = "module:function"``, and in directories of the tree that are
+    on ``PATH`` the programs that a command or its script names.
 
     ``python -m`` looks in the working directory first. What is there already is what the check means.
     """
-    found: set[str] = set()
+    found = {path for source in sources for name in (*_OWN, *_named_in(source, workdir)) for path in _sooner(name, workdir)}
     for source in sources:
         module = None if source.reference is None or source.files is not None else source.reference.partition(":")[0]
         place = None if module is None else module_file(module, (workdir,))
@@ -99,6 +103,33 @@ def shadows(sources: Iterable[CheckSource], *, workdir: Path) -> tuple[str, ...]
             if not any(os.path.lexists(workdir / path) for path in (top, candidates[0])):
                 found.update(candidates)
     return tuple(sorted(found))
+
+
+def _sooner(name: str, workdir: Path) -> set[str]:
+    """Return where below ``workdir`` a program of this name would run instead of the one that is found on ``PATH``."""
+    places: set[str] = set()
+    for entry in os.environ.get("PATH", os.defpath).split(os.pathsep):
+        path = Path(os.path.normpath(workdir / entry / name))
+        if os.access(path, os.X_OK) and path.is_file():
+            return places
+        if path.is_relative_to(workdir):
+            places.add(path.relative_to(workdir).as_posix())
+    return set()
+
+
+def _named_in(source: CheckSource, workdir: Path) -> set[str]:
+    """Return the words that may be programs on ``PATH``: those of the command, and all of its scripts where that can matter."""
+    if not any(
+        Path(os.path.normpath(workdir / entry)).is_relative_to(workdir) for entry in os.environ.get("PATH", "").split(":")
+    ):
+        return set()
+    words = set(programs(source.command or ""))
+    with contextlib.suppress(ConfigError):
+        for path in _of(source, workdir, workdir):
+            with contextlib.suppress(OSError):
+                content = path.read_bytes() if path.stat().st_size <= _SCRIPT else b""
+                words.update(os.fsdecode(word) for word in _WORD.findall(content))
+    return {word for word in words if "/" not in word and not word.startswith("-")}
 
 
 def standing_in(directories: Iterable[Path], modules: Collection[str]) -> set[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shlex
@@ -64,16 +65,19 @@ def _sources(config: JumarConfig, base: Path) -> Iterator[CheckSource]:
             files=None if validator.files is None else tuple(validator.files),
         )
     for scorer in config.scorers:
-        judged = scorer.builtin == "judge"
+        options = scorer.judge_options() if scorer.builtin == "judge" else None
         yield CheckSource(
             label=f"scorer '{scorer.dimension or scorer.builtin}'",
-            command=None if judged else _command(scorer.command),
+            command=_command(scorer.command) if options is None else _judge_words(options),
             reference=scorer.python,
             files=None if scorer.files is None else tuple(scorer.files),
-            read=tuple(_read_by(scorer.judge_options(), base)) if judged else (),
+            read=() if options is None else (*_read_by(options, base), *_given_to_judge(options, base)),
         )
     if config.evaluator is not None:
-        yield CheckSource(label="[evaluator]", files=(), read=tuple(_read_by(_given(config.evaluator.options()), base)))
+        options = _given(config.evaluator.options())
+        yield CheckSource(label="[evaluator]", files=(), read=tuple(_read_by(options, base)))
+        words, read = _judge_words(options), tuple(_given_to_judge(options, base))
+        yield CheckSource(label="[evaluator] judge", command=words, read=read)
     for hook in ("setup", "reset"):
         command = getattr(config.loop, hook)
         if command is not None:
@@ -101,6 +105,22 @@ def _read_by(options: Mapping[str, Any], base: Path) -> Iterator[Path]:
     judge = options.get("judge")
     if isinstance(judge, str) and judge.startswith("replay:"):
         yield base / judge.removeprefix("replay:")
+
+
+def _given_to_judge(options: Mapping[str, Any], base: Path) -> Iterator[Path]:
+    """Yield what may be a file among the words of a judge that is a program: it runs in the configuration's directory."""
+    for word in _judge_words(options):
+        if "\0" not in word:
+            yield base / (word.partition("=")[2] if word.startswith("-") else word)
+
+
+def _judge_words(options: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the command of a judge that is a program; one that cannot be split is refused where the judge is made."""
+    judge = options.get("judge")
+    with contextlib.suppress(ValueError):
+        if isinstance(judge, str) and judge.startswith("command:"):
+            return tuple(shlex.split(judge.removeprefix("command:")))
+    return ()
 
 
 def _command(command: str | list[str] | None) -> str | tuple[str, ...] | None:

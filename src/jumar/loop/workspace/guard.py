@@ -197,7 +197,7 @@ class Guard:
             return led
         found = [*self._judge(plan, workspace.directory, frozenset(new), decided=decided)]
         found += [
-            Finding(message=f"{escape(path)} would run instead of a check's own module, and was taken out") for path in shadows
+            Finding(message=f"{escape(path)} would run instead of what a check names, and was taken out") for path in shadows
         ]
         if logs is not None:
             _keep_versions(workspace.directory, (*(detail.path for detail in plan.write), *plan.delete), logs / _KEPT)
