@@ -479,3 +479,18 @@ def test_the_program_that_judges_is_put_back(project: Path) -> None:
 
     assert recorded(project)["tampering"][0].startswith("judge.py, which [evaluator] judge runs, was changed by the generator")
     assert recorded(project, 0)["quality_score"] == recorded(project)["quality_score"] == 25
+
+
+def test_the_link_to_the_configuration_and_the_script_of_on_stop_are_put_back(project: Path) -> None:
+    (project / "tell.sh").write_text("touch ../told\n")
+    (project / "jumar.toml").rename(project / "own.toml")
+    (project / "jumar.toml").symlink_to("own.toml")
+    (project / "own.toml").write_text(CONFIG.replace("[generator]", 'on_stop = "sh tell.sh"\n\n[generator]'))
+    run(project, "sed s/max_iterations.*/max_iterations=99/ own.toml > new.toml; mv new.toml jumar.toml; echo exit > tell.sh\n")
+
+    assert [
+        "jumar.toml, the configuration in use, was changed while the generator ran, and put back",
+        "tell.sh, which [loop] on_stop runs, was changed while the generator ran, and put back",
+    ] == recorded(project)["tampering"]
+    assert "own.toml" == str((project / "jumar.toml").readlink())
+    assert (project.parent / "told").exists()

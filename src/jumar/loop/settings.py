@@ -27,13 +27,16 @@ RecheckMode = Literal["clean", "strict", "off"]
 class GuardRules:
     """What a loop guards: ``protect`` in gitignore syntax, the files of its checks, and the configuration in use.
 
+    ``kept`` are files that stay as they are when a run begins, ``ran`` those that no program of a step changes, each with what it
+    is.
     ``absent`` are relative paths that must not appear: Python would take them for the module that a check runs. ``installed`` are
     the names of modules that are installed where the checks run.
     """
 
     protect: tuple[str, ...] = ()
     files: tuple[CheckFile, ...] = ()
-    config: Path | None = None
+    kept: tuple[tuple[Path, str], ...] = ()
+    ran: tuple[tuple[Path, str], ...] = ()
     notices: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
     installed: frozenset[str] = frozenset()

@@ -46,14 +46,27 @@ def guard_rules(config: JumarConfig, *, workdir: Path, base: Path, path: Path | 
     literal = {pattern.removeprefix("/").removeprefix("./") for pattern in config.artifacts.include}
     sources = [*_sources(config, base)]
     files = check_files(sources, workdir=workdir, base=base.resolve(), is_candidate=literal.__contains__)
+    at_end = CheckSource(label="which [loop] on_stop runs", command=_command(config.loop.on_stop))
+    ran = check_files([at_end], workdir=workdir, base=base.resolve(), is_candidate=literal.__contains__)
+    known = {file.path for file in files}
     return GuardRules(
         protect=tuple(config.loop.protect),
         files=files,
-        config=None if path is None else path.resolve(),
+        kept=tuple(_leading_to(path)),
+        ran=tuple((workdir / file.path, file.used_by) for file in ran if file.path not in known),
         notices=(*_notices(config, sources, workdir, path), *_unmatched(config.loop.protect, workdir)),
         absent=shadows(sources, workdir=workdir),
         installed=installed_modules(sources, workdir=workdir) if config.loop.protect else frozenset(),
     )
+
+
+def _leading_to(path: Path | None) -> Iterator[tuple[Path, str]]:
+    """Yield the file of the configuration, and the links by which it is found."""
+    seen: set[Path] = set()
+    while path is not None and path not in seen and os.path.lexists(path):
+        seen.add(path)
+        yield path.absolute(), "the configuration in use"
+        path = path.parent / path.readlink() if path.is_symlink() else None
 
 
 def _sources(config: JumarConfig, base: Path) -> Iterator[CheckSource]:

@@ -31,6 +31,7 @@ from jumar.loop.snapshots.snapshot import StatCache
 from jumar.loop.store.layout import ARTIFACTS
 from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.tamper_check import Damage, StoreWatch
+from jumar.loop.workspace.kept import VERSIONS, Kept, copies_of, keep_versions, put
 from jumar.loop.workspace.surroundings import Surroundings
 from jumar.loop.workspace.workspace import Workspace
 from jumar.model.records import ArtifactDetail
@@ -40,14 +41,11 @@ from jumar.processes.check_files import CheckFile
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-_KEPT: Final = "protected"  # directory of the logs with what the generator made of protected files
-_KEPT_FILE: Final = 1 << 20
-_KEPT_ALL: Final = 8 << 20
 _COPIED: Final = 1 << 20  # a check's file up to this size is put back when it changes
 _SHOWN: Final = 5
 _COMMONDIR: Final = ".git/commondir"  # only a linked worktree's has one, and there .git is a file
 _MODE: Final = "was given another mode"
-_OURS: Final = ("check-", "score-", "evaluation", _KEPT)  # names in the logs that checks and scorers write
+_OURS: Final = ("check-", "score-", "evaluation", VERSIONS)  # names in the logs that checks and scorers write
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,32 +78,6 @@ class _Window:
     found: list[Finding] = field(default_factory=list[Finding])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Kept:
-    """The configuration in use as it was at the start of this run. Its content decides, so that a mere touch is no change."""
-
-    path: Path
-    content: bytes
-    mode: int
-
-    @classmethod
-    def of(cls, path: Path) -> _Kept | None:
-        """Return a copy of the file; None when it is no regular file that can be read."""
-        content = files.content_of(path)
-        if content is None:
-            return None
-        return cls(path=path, content=content, mode=stat.S_IMODE(os.lstat(path).st_mode))
-
-    def differs(self) -> bool:
-        return not files.holds(self.path, self.content)
-
-    def put_back(self, logs: Path) -> str:
-        """Write the file as it was, its present version kept below ``logs``; return what became of it, for the person."""
-        _keep_versions(self.path.parent, (self.path.name,), logs / _KEPT)
-        _replace(self.path, self.content, self.mode)
-        return "and could not be put back: look at it before the next run" if self.differs() else "and put back"
-
-
 class Guard:
     """Guards one loop while its writer holds the lock.
 
@@ -127,7 +99,8 @@ class Guard:
         self._free: GitIgnoreSpec | None = _spec(["*", *rules.protect]) if rules.protect else None
         self._used_by = {file.path: file.used_by for file in rules.files}
         self._windows: dict[tuple[str, int], _Window] = {}
-        self._config: _Kept | None = None
+        self._config: tuple[Kept, ...] = ()
+        self._kept: tuple[Kept, ...] = ()
         self._led = False
         self._deciding: Deciding | None = None
 
@@ -136,7 +109,7 @@ class Guard:
 
         Before anything else runs. Where a run was interrupted, what its generator had changed is set aside and put back.
         """
-        self._config = None if self._rules.config is None else _Kept.of(self._rules.config)
+        self._config = copies_of(self._rules.kept)
         generation = 1 + sum(decision.kind == "accept" for decision in self._store.decisions())
         kept = self._store.kept_checks()
         notices = list(self._rules.notices) if self._is_new() else []
@@ -200,7 +173,7 @@ class Guard:
             Finding(message=f"{escape(path)} would run instead of what a check names, and was taken out") for path in shadows
         ]
         if logs is not None:
-            _keep_versions(workspace.directory, (*(detail.path for detail in plan.write), *plan.delete), logs / _KEPT)
+            keep_versions(workspace.directory, (*(detail.path for detail in plan.write), *plan.delete), logs / VERSIONS)
         try:
             restore(plan)
         except StoreDamagedError as error:  # its copies are not what they were; those of the start's snapshot may be
@@ -234,6 +207,8 @@ class Guard:
     def _open(self, phase: str, number: int, scratch: Path) -> None:
         names = ("prompt.md", "feedback.json") if phase == "generate" else ()
         self._watch.arm(alone=not self._windows)
+        if not self._windows:
+            self._kept = (*self._config, *copies_of(self._rules.ran))
         self._windows[phase, number] = _Window(
             scratch=scratch,
             given={name: files.content_of(scratch / name) for name in names},
@@ -254,7 +229,7 @@ class Guard:
         for name, before in window.given.items():
             path = window.scratch / name
             if before is not None and not files.holds(path, before):
-                _replace(path, before)
+                put(path, before)
                 yield Finding(message=f"{name}, which the loop gave to the generator, was changed and put back")
         with contextlib.suppress(OSError):
             for path in sorted(window.scratch.iterdir()):
@@ -264,12 +239,13 @@ class Guard:
 
     def _configuration(self, window: _Window, when: str = "") -> Iterator[Finding]:
         """Put the configuration back as this run read it: a limit that was raised in it would hold from the next run on."""
-        if self._config is not None and self._config.differs():
-            said = f"{escape(self._config.path.name)}, the configuration in use, was changed"
-            finding = Finding(message=f"{said} {when}{self._config.put_back(window.scratch)}")
-            for other in self._windows.values():
-                other.found.append(finding)
-            yield finding
+        for kept in self._kept:
+            if kept.differs():
+                said = f"{escape(kept.path.name)}, {kept.what}, was changed"
+                finding = Finding(message=f"{said} {when}{kept.put_back(window.scratch)}")
+                for other in self._windows.values():
+                    other.found.append(finding)
+                yield finding
 
     def _keep(self, generation: int, workspace: Workspace) -> Manifest:
         """Copy what decides into the store; nothing when the loop has no such files."""
@@ -444,13 +420,6 @@ def _of_damage(damage: Damage, under_way: Sequence[int]) -> Finding:
     return Finding(message=message)
 
 
-def _replace(path: Path, data: bytes, mode: int = 0o644) -> None:
-    with contextlib.suppress(OSError):
-        if path.is_symlink() or not path.is_file():
-            leftovers.remove_any(path)
-        files.replace_file(path, data, mode=mode)
-
-
 def _is_small(path: Path) -> bool:
     try:
         return os.lstat(path).st_size <= _COPIED
@@ -474,20 +443,3 @@ def _some(paths: Iterable[str]) -> str:
     listed = [escape(path) for path in paths]
     more = f" and {len(listed) - _SHOWN:,} more" if len(listed) > _SHOWN else ""
     return ", ".join(listed[:_SHOWN]) + more
-
-
-def _keep_versions(tree: Path, paths: Iterable[str], target: Path) -> None:
-    """Copy the generator's versions of what is put back; a copy that fails is none, the loop goes on."""
-    left = _KEPT_ALL
-    for path in paths:
-        source, place = tree / path, target / path
-        with contextlib.suppress(OSError):
-            status = os.lstat(source)
-            if not stat.S_ISREG(status.st_mode) or status.st_size > min(left, _KEPT_FILE):
-                continue
-            left -= status.st_size
-            if not files.is_inside(place, target.parent.parent):  # a program may have put a link there
-                continue
-            files.make_directory(place.parent)
-            leftovers.remove_any(place)
-            files.copy_file(source, place)
