@@ -11,7 +11,7 @@ from typing import Final
 
 from jumar.cases.records import RoleFile
 from jumar.core import files
-from jumar.core.file_cache import FileCache
+from jumar.core.file_cache import FileCache, times_tell
 from jumar.core.leftovers import is_of_the_machine, remove_any
 
 _HASHES: Final = FileCache[str]()
@@ -27,6 +27,7 @@ def role_file(path: Path, shown: str) -> RoleFile | None:
         return None
     sha256 = _HASHES.get(os.fspath(path), status)
     if sha256 is None:
+        times_tell(path.parent)
         looked_at = time.time_ns()
         sha256 = files.sha256_file(path)
         _HASHES.put(os.fspath(path), os.lstat(path), looked_at, sha256)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from store_kit import put, stored_tree
 
+from jumar.core import file_cache
 from jumar.errors import ArtifactError, ConflictError, StoreDamagedError, StoreWriteError
 from jumar.loop.snapshots.content import PlainFiles
 from jumar.loop.snapshots.manifest import Manifest
@@ -140,6 +141,7 @@ def test_what_was_skipped_is_left_alone(fresh_place: Path, target: Path) -> None
 def test_a_hash_that_is_known_is_not_computed_again(manifest: Manifest, target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     restore(planned(manifest, target))
     cache = StatCache()
+    monkeypatch.setitem(file_cache._TELLS, target.stat().st_dev, True)  # wherever tests run
     for path, detail in manifest.entries.items():
         status = (target / path).lstat()
         cache.put(path, status, status.st_ctime_ns + 3_000_000_000, detail)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import socket
 import stat
@@ -14,6 +15,8 @@ from typing import Any
 import pytest
 from store_kit import put, stored_tree
 
+from jumar.core import file_cache
+from jumar.core.file_cache import times_tell
 from jumar.core.files import sha256_bytes
 from jumar.errors import ArtifactError, StoreWriteError
 from jumar.loop.snapshots.manifest import Manifest
@@ -396,6 +399,7 @@ def test_a_settled_file_is_not_read_again(work: Path, monkeypatch: pytest.Monkey
     cache = StatCache()
     first = snap(work, "one", "a.txt", cache=cache)
     status = (work / "a.txt").stat()
+    monkeypatch.setitem(file_cache._TELLS, status.st_dev, True)  # wherever tests run
     now = status.st_ctime_ns + 2_000_000_000
     cache.put("a.txt", status, now - 1, first.entries["a.txt"])
     assert cache.get("a.txt", status) is None
@@ -411,3 +415,19 @@ def test_a_settled_file_is_not_read_again(work: Path, monkeypatch: pytest.Monkey
         assert cache.get("a.txt", (work / "a.txt").stat()) is not None
         change()
         assert cache.get("a.txt", (work / "a.txt").stat()) is None
+
+
+def test_where_a_write_leaves_no_trace_in_the_times_every_file_is_read_again(work: Path) -> None:
+    if times_tell(work):
+        pytest.skip("this is no file system in memory")
+    cache, path = StatCache(), work / "a.txt"
+    first = snap(work, "one", "a.txt", cache=cache)
+    status = path.stat()
+    cache.put("a.txt", status, time.time_ns() + 2_000_000_000, first.entries["a.txt"])
+    with path.open("r+b") as file, mmap.mmap(file.fileno(), 3) as mapped:
+        assert b"one" == mapped[:]
+        mapped[:] = b"two"
+    assert status.st_ctime_ns == path.stat().st_ctime_ns
+
+    snap(work, "two", "a.txt", cache=cache, previous=first, previous_artifacts=Path("one"), previous_checked=True)
+    assert ["one", "two"] == [Path(name, "a.txt").read_text() for name in ("one", "two")]

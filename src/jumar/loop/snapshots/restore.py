@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from jumar.core import files, leftovers
+from jumar.core.file_cache import times_tell
 from jumar.core.text import escape
 from jumar.errors import ArtifactError, ConflictError
 from jumar.loop.snapshots.content import Content, lay_out
@@ -75,6 +76,7 @@ class _Target:
     def __init__(self, root: Path, cache: StatCache | None) -> None:
         self._root = os.fspath(root)
         self._cache = cache or StatCache()
+        times_tell(root)
         self._blockers: dict[str, str | None] = {"": None}
 
     def blocker(self, path: str) -> str | None:

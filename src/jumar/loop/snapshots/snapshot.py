@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Final
 
 from jumar.core import files
-from jumar.core.file_cache import FileCache, file_identity
+from jumar.core.file_cache import FileCache, file_identity, times_tell
 from jumar.core.redaction import Redactor, current
 from jumar.core.text import escape
 from jumar.errors import ArtifactError, StoreDamagedError
@@ -57,6 +57,7 @@ def take_snapshot(
     compared with its manifest before they are linked to. Errors: :class:`ArtifactError` for a path that is missing, unreadable,
     leads outside or keeps changing; :class:`jumar.errors.StoreWriteError` when the disk refuses.
     """
+    times_tell(source_root)
     found = survey(source_root, paths, never)
     if allow is not None:
         allow({f"{folder.path}/{name}".lstrip("/"): status.st_size for folder in found for name, status in folder.entries})

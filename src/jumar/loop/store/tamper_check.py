@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Final
 
 from jumar.core import files, leftovers
+from jumar.core.file_cache import times_tell
 from jumar.core.leftovers import is_of_the_machine
 from jumar.core.lock import QUARANTINE
 from jumar.core.text import escape
@@ -62,6 +63,7 @@ class StoreWatch:
         self._store, self._paths = store, store.paths
         self._root = os.fspath(store.paths.directory)
         self._vault: _Vault | None = None
+        self._tells = True
         self._prints: dict[str, int] = {}
         self._places: dict[str, _Place | None] = {}
         self._keys: list[str] = []
@@ -81,6 +83,7 @@ class StoreWatch:
         """
         if self._vault is None:
             self._vault = _Vault(self._paths.directory)
+            self._tells = times_tell(self._paths.directory)
             self._backlog = iter(self._found())
             self._store.wrote = self._written.append
         self._take_in()
@@ -178,7 +181,7 @@ class StoreWatch:
         return hash(tuple(found))
 
     def _changed(self, key: str) -> Iterator[Damage]:
-        if key not in self._prints or self._print(key) == self._prints[key]:
+        if key not in self._prints or (self._tells and self._print(key) == self._prints[key]):
             return
         paths = self._files(key)
         before = self._vault and self._vault.get(self._places[key])

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from jumar.core import files, leftovers
+from jumar.core.file_cache import times_tell
 from jumar.core.leftovers import is_of_the_machine
 from jumar.core.record import Record
 from jumar.core.text import escape
@@ -383,6 +384,7 @@ class Guard:
                 return known.content_hash
             if not stat.S_ISREG(status.st_mode):
                 return None
+            times_tell(real.parent)
             looked_at = time.time_ns()
             digest = files.sha256_file(real)
         except (OSError, RuntimeError) as error:
