@@ -215,3 +215,28 @@ def test_what_the_commands_around_the_steps_run_decides_nothing_for_the_person(f
     loop = fresh_place / ".jumar/loops/t"
     assert 3 == len(list((loop / "iterations").iterdir()))
     assert not list((loop / "decisions").glob("*override*"))
+
+
+KILL = "import os, psutil\nme = psutil.Process()\n[p.kill() for p in me.parents() if p.pid == int(open('jumar.pid').read())]\n"
+
+
+@pytest.mark.parametrize("breaks", ["raise SystemExit('broken')", KILL])
+def test_a_setup_that_breaks_on_what_an_iteration_left_runs_on_the_start(fresh_place: Path, breaks: str) -> None:
+    (fresh_place / "deps.py").write_text("")
+    config = write_loop(fresh_place, [0.6, 0.7], loop=keys(setup=f"{sys.executable} -Bc 'import deps'"))
+    config.write_text(config.read_text().replace('"text.md"]', '"text.md", "deps.py"]'))
+    with (fresh_place / "agent.py").open("a") as agent:
+        agent.write(f"\nopen('deps.py', 'w').write({breaks!r})\n")
+    jumar(fresh_place, "run", "--steps", "1", check=0)
+    note_pid = "import os; open('jumar.pid', 'w').write(str(os.getpid())); from jumar.cli.entry import main; main()"
+    codes, said = list[int](), ""
+    while 0 not in codes and len(codes) < 7:
+        command = [sys.executable, "-c", note_pid, "run"]
+        done = subprocess.run(command, cwd=fresh_place, capture_output=True, text=True, check=False)
+        codes.append(done.returncode)
+        said = " ".join((done.stdout + done.stderr).split())
+
+    assert codes == ([-signal.SIGKILL] * 5 if breaks == KILL else []) + [0]
+    why = "jumar was killed 5 times while [loop] setup ran" if breaks == KILL else "[loop] setup: exit code 1: broken"
+    assert f"{why}; so it runs on the files of the start" in said
+    assert 70 == record(fresh_place, 2)["quality_score"]

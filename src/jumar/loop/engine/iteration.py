@@ -15,7 +15,9 @@ from collections import deque
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, replace
 
-from jumar.core.text import cut
+from jumar.core.files import as_write_error, make_directory, replace_file
+from jumar.core.leftovers import remove_any
+from jumar.core.text import cut, escape
 from jumar.errors import JumarError
 from jumar.loop.engine.accounting import begin, ended_if_full, finish, may_begin, turned_away, wait_for
 from jumar.loop.engine.evaluation import Evaluation
@@ -25,13 +27,13 @@ from jumar.loop.events.events import PhaseStarted
 from jumar.loop.generators.failures import last_words
 from jumar.loop.hooks import reset_failure, set_up, tear_down
 from jumar.loop.ranking.ratchet import BatchPlan
-from jumar.loop.store.layout import is_among_packages
+from jumar.loop.store.layout import LOGS, is_among_packages
 from jumar.loop.workspace.clearing import open_folders
 from jumar.loop.workspace.disk_space import disk_is_full
 from jumar.loop.workspace.guard import history_findings
 from jumar.loop.workspace.workspace import Workspace, discard_slots
 from jumar.model import GenerateOutcome, IterationRecord, StepContext, StopDecision, Usage
-from jumar.model.attempts import LEFT_NOTHING, AttemptEnd, AttemptStart, Outcome
+from jumar.model.attempts import LEFT_NOTHING, MOST_KILLED, AttemptEnd, AttemptStart, Outcome
 from jumar.model.budget.gate import Stop, Wait
 from jumar.model.budget.ledger import failure_of_attempt
 from jumar.processes.control import beating
@@ -191,9 +193,45 @@ class Trees:
         workspace = self.of(candidate)
         if self._set_up.get(candidate) != workspace.made:
             self._set_up[candidate] = workspace.made
-            self.set_up(workspace)
+            if self._run.parts.hooks.setup is not None:
+                with self._begun(workspace) as killed:
+                    self._set_up_or_begin_anew(workspace, killed)
             self._run.surroundings.begin(workspace)
         return workspace
+
+    @contextlib.contextmanager
+    def _begun(self, workspace: Workspace) -> Generator[int]:
+        """Have it on disk meanwhile that ``setup`` runs; give how often it ended with jumar killed."""
+        path, killed = self._run.store.paths.directory / LOGS / f"setup-{workspace.name}.begun", 0
+        with contextlib.suppress(OSError):
+            killed = min(os.lstat(path).st_size, MOST_KILLED)
+        with as_write_error("write", path):
+            make_directory(path.parent)
+            remove_any(path)
+            replace_file(path, b"." * (killed + 1))
+        try:
+            yield killed
+        finally:
+            with as_write_error("remove", path):
+                remove_any(path)
+
+    def _set_up_or_begin_anew(self, workspace: Workspace, killed: int) -> None:
+        """Run ``setup``; on the files of the start, where it works, if it fails on those of an iteration, or jumar died of it."""
+        store = self._run.store
+        try:
+            if not self._run.settings.retries.killed_too_often(killed):
+                self.set_up(workspace)
+                return
+            why = f"jumar was killed {killed} times while [loop] setup ran"
+        except JumarError as error:
+            if disk_is_full(error) or not store.has_snapshot(0) or workspace.holds(0):
+                raise
+            why = str(error).partition("; nothing was paid")[0]
+        if store.has_snapshot(0):
+            kept = workspace.carry_out(workspace.difference(0), set_aside=workspace.slot is None)
+            aside = "" if kept is None else f"; what was there is in {escape(os.fspath(kept))}"
+            self._run.notice(f"{why}; so it runs on the files of the start{aside}")
+        self.set_up(workspace)
 
     def set_up(self, workspace: Workspace) -> None:
         """Run the person's ``setup`` in a tree, once more where it was: what it left running is ended first."""
