@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -72,6 +73,14 @@ def test_a_report_of_the_person_s_own_is_still_written_and_read(settings, comman
     assert (work / "theirs.xml").exists()
     assert ("test_it::test_a", "test_it::test_b") == found.known
     assert (1, 1, 0, 2, 0) == counts(found)
+
+
+def test_settings_that_are_nothing_but_line_feeds_take_no_time_to_look_through(work: Path) -> None:
+    for name in ("pyproject.toml", "setup.cfg", "tox.ini"):
+        (work / name).write_text("\n" * 900_000)
+    began = time.monotonic()
+    check(work, "true")
+    assert time.monotonic() - began < 30  # it was hours
 
 
 def test_a_report_that_a_script_asks_for_elsewhere_costs_the_names_only(work):

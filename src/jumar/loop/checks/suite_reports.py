@@ -40,7 +40,7 @@ _STOPS: Final = re.compile(
     r"(?m)^> .*(?:\b(?:unittest|manage\.py test)\b[^;&|\n]*\s(?:--failfast|-[bcqv]*f[bcqv]*)"
     r"|\bmocha\b[^;&|\n]*\s(?:--bail|-b))(?=[\s;&|)]|$)"
 )  # these do not say that they stopped
-_COMMENT: Final = re.compile(r"(?m)^\s*[#;].*$")
+_COMMENT: Final = re.compile(r"(?m)^[^\S\n]*[#;].*$")
 _SETTINGS: Final = ("pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
 _LARGEST: Final = 64 << 20  # bytes of one report, and of all that pytest is asked for
 _PATIENCE: Final = 1.0  # seconds that a report may be held open by a process that survived its check
