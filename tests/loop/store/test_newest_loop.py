@@ -16,6 +16,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jumar.core.lock import LoopLock
+from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.running import by_creation, newest_loop, running_loops
 
 BEGIN = datetime(2026, 1, 28, 10, tzinfo=UTC)
@@ -117,3 +118,21 @@ def test_a_command_that_holds_the_lock_for_a_moment_is_no_run(tmp_path: Path, co
         found = newest_loop([tmp_path])
         holder.kill()
     assert ("old" if runs else "new") == (found and found.name)
+
+
+def test_a_loop_that_a_program_of_another_began_is_meant_only_where_there_is_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    mine = make(tmp_path, "mine", 5)
+    monkeypatch.setenv("JUMAR_LOOP_ID", "mine")
+    LoopStore.create(tmp_path / "loops/next", "next", {}, workdir=None, created_at=at(9))  # by its on_stop
+    assert tmp_path / "loops/next" == newest_loop([tmp_path])
+    monkeypatch.setenv("JUMAR_ITERATION", "3")
+    LoopStore.create(tmp_path / "loops/inner", "inner", {}, workdir=None, created_at=at(99))
+    shutil.rmtree(tmp_path / "loops/next")
+    assert mine == newest_loop([tmp_path])
+    (tmp_path / "locks").mkdir(exist_ok=True)
+    with LoopLock(tmp_path / "locks/inner"):
+        assert mine == newest_loop([tmp_path])
+    shutil.rmtree(mine)
+    assert tmp_path / "loops/inner" == newest_loop([tmp_path])

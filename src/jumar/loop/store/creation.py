@@ -23,12 +23,22 @@ from jumar.core.lock import LoopLock
 from jumar.errors import StoreDamagedError, UsageError
 from jumar.loop.snapshots.manifest import Manifest
 from jumar.loop.snapshots.snapshot import StatCache
-from jumar.loop.store.layout import ARTIFACTS, METRICS, LoopPaths, check_loop_id, iteration_name, prepare_root, root_of
+from jumar.loop.store.layout import (
+    ARTIFACTS,
+    BEGUN_INSIDE,
+    METRICS,
+    LoopPaths,
+    check_loop_id,
+    iteration_name,
+    prepare_root,
+    root_of,
+)
 from jumar.loop.store.reading import CLEANED
 from jumar.loop.store.staging import Base, build, decision_bytes, metrics_bytes, whole_or_gone, write_plain
 from jumar.loop.store.trust import place_of
 from jumar.model.decisions import Decision
 from jumar.model.records import VERIFICATIONS, IterationRecord, Usage, Verification
+from jumar.processes.process_tree import programs_above
 
 
 def create_loop(directory: Path, loop_id: str, config: Mapping[str, Any], *, workdir: Path | None, created_at: str) -> None:
@@ -97,10 +107,12 @@ def loop_json(
     Errors: ``TypeError`` and ``ValueError`` for a configuration that is not JSON.
     """
     nonce = nonce or secrets.token_hex(8)
+    outer = next((loop for loop, iteration, _ in programs_above() if iteration), None)
     return encode(
         {
             "format": FORMAT,
             "loop_id": loop_id,
+            **({} if outer is None else {BEGUN_INSIDE: outer}),
             "created_at": created_at,
             "nonce": nonce,
             "workdir": None if workdir is None else _movable(directory, workdir),
