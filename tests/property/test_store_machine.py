@@ -15,17 +15,22 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from store_kit import AT, WAYS, Disk, Killed, Way, end, put, score, stored_tree
+from store_kit import AT, WAYS, Disk, Killed, Way, end, kept, kept_tree, put, record, score, stored_tree
 
 from jumar.errors import DuplicateIterationError, StoreWriteError, UsageError
+from jumar.loop.snapshots import snapshot
 from jumar.loop.snapshots.restore import plan_restore, restore
+from jumar.loop.store.collect import collect
 from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.verify import verify
+
+if TYPE_CHECKING:
+    import pytest
 
 _T = TypeVar("_T")
 Tree = dict[str, bytes | str]
@@ -58,11 +63,13 @@ class StoreMachine(RuleBasedStateMachine):
         self.attempts = 0
         self.ended: set[int] = set()
         self.decisions: list[str] = []
+        self.others: dict[int, Tree] = {}  # of another loop, which shares contents
         COUNTS["stories"] += 1
 
     @initialize()
     def create(self) -> None:
         self.store = LoopStore.create(self.directory, "loop-001", {}, workdir=self.work, created_at=AT)
+        self.other = LoopStore.create(self.directory.with_name("loop-002"), "loop-002", {}, workdir=self.work, created_at=AT)
 
     def teardown(self) -> None:
         self.check()
@@ -90,6 +97,7 @@ class StoreMachine(RuleBasedStateMachine):
     def verify_clean(self) -> None:
         COUNTS["verified"] += 1
         assert verify(self.store).problems == ()
+        assert verify(self.other).problems == ()
 
     @rule(changes=st.dictionaries(st.sampled_from(PATHS), CONTENTS | st.none(), max_size=4), executable=st.booleans())
     def change_tree(self, changes: dict[str, bytes | str | None], executable: bool) -> None:
@@ -142,8 +150,9 @@ class StoreMachine(RuleBasedStateMachine):
     def stage(self, fault: tuple[int, Way, int] | None) -> None:
         waiting = self.store.pending()
         if waiting is not None:  # it was staged although that was not said
-            assert stored_tree(waiting.artifacts) in self.maybe_staged[waiting.number]
-            self.staged[waiting.number] = stored_tree(waiting.artifacts)
+            tree = kept_tree(waiting.content, waiting.manifest)
+            assert tree in self.maybe_staged[waiting.number]
+            self.staged[waiting.number] = tree
             return
         number, tree = self.next_number(), dict(self.tree)
         self.maybe_staged.setdefault(number, []).append(tree)
@@ -220,6 +229,27 @@ class StoreMachine(RuleBasedStateMachine):
             del self.acknowledged[number]
 
     @rule()
+    def another_loop_keeps_the_same(self) -> None:
+        number = max(self.other.iteration_numbers(), default=0) + 1
+        record(self.other, number, (".",), self.work)
+        self.others[number] = dict(self.tree)
+
+    @precondition(lambda self: bool(self.others))
+    @rule()
+    def another_loop_drops_its_oldest(self) -> None:
+        number = min(self.others)
+        self.other.add_decision("cleanup", data={"iterations": [number]})
+        shutil.rmtree(self.other.artifacts(number))
+        del self.others[number]
+
+    @rule(fault=st.none() | FAULTS)
+    def collect(self, fault: tuple[int, Way, int] | None) -> None:
+        freed = self.do(fault, lambda: collect(self.place / ".jumar"))
+        if freed is not None:
+            assert collect(self.place / ".jumar") == 0
+            COUNTS["bytes collected"] += freed
+
+    @rule()
     def open_again(self) -> None:
         self.store = LoopStore.open(self.directory)
 
@@ -260,7 +290,7 @@ class StoreMachine(RuleBasedStateMachine):
             record = store.record(number)
             if not store.has_snapshot(number):
                 continue
-            tree = stored_tree(store.artifacts(number))
+            tree = kept(store, number)
             assert sorted(detail.path for detail in record.artifacts_detail) == sorted(tree)
             if number in self.acknowledged:
                 assert (tree, record.quality_score) == self.acknowledged[number]
@@ -268,13 +298,16 @@ class StoreMachine(RuleBasedStateMachine):
             else:
                 assert (tree, record.quality_score) in self.possible[number]
                 COUNTS["recorded although the call raised"] += 1
+        other = LoopStore.open(self.other.paths.directory)
+        assert {number: kept(other, number) for number in self.others} == self.others
         assert len(store.attempts()) >= self.attempts
         found = [decision.reason for decision in store.decisions()]
         position = iter(found)
         assert all(reason in position for reason in self.decisions)
 
 
-def test_the_store_survives_any_story() -> None:
+def test_the_store_survives_any_story(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshot, "PLAIN_FILES", 1)  # so that most snapshots are kept by their contents
     from hypothesis.stateful import run_state_machine_as_test
 
     run_state_machine_as_test(StoreMachine, settings=settings(stateful_step_count=40))
@@ -282,3 +315,4 @@ def test_the_store_survives_any_story() -> None:
     assert COUNTS["deaths"] > 15
     assert COUNTS["refusals"] > 15
     assert COUNTS["acknowledged"] > 50
+    assert COUNTS["bytes collected"] > 1_000

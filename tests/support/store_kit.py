@@ -13,6 +13,8 @@ from typing import Any, Literal
 from unittest import mock
 
 from jumar.core import files
+from jumar.loop.snapshots.content import Content
+from jumar.loop.snapshots.manifest import Manifest
 from jumar.loop.store.loop_store import LoopStore
 from jumar.model import AttemptEnd, IterationRecord
 
@@ -23,6 +25,8 @@ __all__ = [
     "Killed",
     "Way",
     "end",
+    "kept",
+    "kept_tree",
     "memory_place",
     "new_store",
     "put",
@@ -131,6 +135,23 @@ def put(root: Path, tree: Mapping[str, bytes | str]) -> None:
             target.write_bytes(content)
         else:
             target.symlink_to(content)
+
+
+def kept_tree(content: Content, manifest: Manifest) -> dict[str, bytes | str]:
+    """Return what a snapshot holds, as :func:`stored_tree` does, wherever it lies; contents are compared with their hashes."""
+    tree: dict[str, bytes | str] = {}
+    for path, detail in manifest.entries.items():
+        if detail.kind == "file":
+            tree[path] = data = b"".join(content.chunks(detail))
+            assert files.sha256_bytes(data) == detail.content_hash, path
+        elif detail.kind == "symlink":
+            tree[path] = detail.target or ""
+    return tree
+
+
+def kept(store: LoopStore, number: int) -> dict[str, bytes | str]:
+    """Return what an iteration's snapshot holds."""
+    return kept_tree(store.content(number), store.manifest(number))
 
 
 def score(number: int, quality: float | None = 70.0, **fields: Any) -> IterationRecord:

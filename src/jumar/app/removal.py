@@ -16,6 +16,7 @@ from jumar.core.lock import QUARANTINE, LoopLock, next_place
 from jumar.core.text import escape
 from jumar.errors import JumarError, NotFoundError, UsageError
 from jumar.loop.decisions.plan import plan_apply
+from jumar.loop.store.collect import alone_in, collect
 from jumar.loop.store.creation import is_foreign
 from jumar.loop.store.in_force import artifact_rules, config_now, criteria_of, last_applied, standing
 from jumar.loop.store.layout import ARTIFACTS, LoopPaths, iteration_number, take_away, tidy_removed
@@ -77,7 +78,7 @@ def look_at(directory: Path) -> LoopRemains:
     found = LoopRemains(
         directory=directory,
         iterations=sum(number is not None and number > 0 for number in numbers),
-        size=_bytes((directory, *trees)),
+        size=_bytes((directory, *trees)) + alone_in(directory),
         trees=trees,
     )
     try:
@@ -114,6 +115,7 @@ def remove_loop(found: LoopRemains, *, keep: bool = False) -> LoopRemains:
         refs = remove_trees(root, found.directory.name, found.workdir or root.parent)
         take_away(paths)
     tidy_removed(root)
+    collect(root)
     return replace(found, refs=tuple(sorted({*found.refs, *refs})), kept=kept)
 
 

@@ -78,7 +78,7 @@ def make_directory(path: Path) -> None:
         fsync_directory(directory.parent)
 
 
-def write_all(fd: int, data: bytes) -> None:
+def write_all(fd: int, data: bytes | bytearray) -> None:
     """Write all of ``data``, however few bytes a single call takes."""
     view = memoryview(data)
     while view:
@@ -250,15 +250,15 @@ def _is_inode(path: Path, identity: os.stat_result) -> bool:
     return (found.st_dev, found.st_ino) == (identity.st_dev, identity.st_ino)
 
 
-def wait_for_lock(fd: int, patience: float) -> bool:
-    """Take the exclusive ``flock`` of ``fd``; return False when another holder kept it for ``patience`` seconds.
+def wait_for_lock(fd: int, patience: float, how: int = fcntl.LOCK_EX) -> bool:
+    """Take the ``flock`` of ``fd``; return False when another holder kept it for ``patience`` seconds.
 
-    Errors: ``OSError`` of a file system without locks.
+    ``how`` may be ``LOCK_SH``. Errors: ``OSError`` of a file system without locks.
     """
     until = time.monotonic() + patience
     while True:
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(fd, how | fcntl.LOCK_NB)
         except OSError as error:
             if error.errno not in {errno.EWOULDBLOCK, errno.EACCES}:
                 raise

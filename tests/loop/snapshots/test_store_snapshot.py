@@ -1,4 +1,4 @@
-"""Snapshots: what is kept, what is refused, what is linked, what is believed."""
+"""Snapshots, in both layouts: what is kept, what is refused, what is believed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ from jumar.core import file_cache
 from jumar.core.file_cache import times_tell
 from jumar.core.files import sha256_bytes
 from jumar.errors import ArtifactError, StoreWriteError
+from jumar.loop.snapshots import snapshot
 from jumar.loop.snapshots.manifest import Manifest
+from jumar.loop.snapshots.objects import Objects
+from jumar.loop.snapshots.restore import plan_restore, restore
 from jumar.loop.snapshots.scan import OpenFolders, normalise, survey
 from jumar.loop.snapshots.snapshot import StatCache, take_snapshot
 
@@ -31,19 +34,34 @@ def work(fresh_place: Path) -> Path:
     return directory
 
 
+@pytest.fixture(params=["plain", "by hash"], autouse=True)
+def by_hash(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    if request.param == "by hash":
+        monkeypatch.setattr(snapshot, "PLAIN_FILES", -1)
+    return request.param == "by hash"
+
+
 def snap(source: Path, name: str, *paths: str, **options: Any) -> Manifest:
+    """Take a snapshot, and lay it out below ``name`` where it does not lie there anyway."""
     target = Path(name)
     target.mkdir()
-    return take_snapshot(source, paths, target, **options)
+    objects = Objects(target.absolute().parent / "objects")
+    with objects.adding() as adding:
+        manifest = take_snapshot(source, paths, target, adding=adding, **options)
+        adding.finish()
+    if manifest.by_hash:
+        assert list(target.iterdir()) == []
+        restore(plan_restore(manifest, objects, target, ()))
+    return manifest
 
 
-def test_a_directory_stands_for_all_below_it(work: Path) -> None:
+def test_a_directory_stands_for_all_below_it(work: Path, by_hash: bool) -> None:
     manifest = snap(work, "s", "sub", "a.txt", "./a.txt", "sub//b.txt", "sub/", never=(work / "nowhere",))
     assert list(manifest.entries) == ["a.txt", "sub/b.txt", "sub/deep/c.txt"]
     assert stored_tree(Path("s")) == stored_tree(work)
     entry = manifest.entries["sub/b.txt"]
     assert (entry.kind, entry.content_hash, entry.size, entry.mode) == ("file", sha256_bytes(b"two"), 3, 0o644)
-    assert stat.S_IMODE(Path("s/sub/b.txt").stat().st_mode) == 0o444
+    assert stat.S_IMODE(Path("s/sub/b.txt").stat().st_mode) == (0o644 if by_hash else 0o444)
 
 
 def test_nothing_at_all_is_an_empty_snapshot(work: Path) -> None:
@@ -138,84 +156,13 @@ def _decoded(data: bytes) -> Any:
     return decode(data, "manifest.json")
 
 
-def test_real_modes_are_in_the_manifest(work: Path) -> None:
+def test_real_modes_are_in_the_manifest(work: Path, by_hash: bool) -> None:
     for name, mode in (("a.txt", 0o755), ("sub/b.txt", 0o600), ("sub/deep/c.txt", 0o4751)):
         (work / name).chmod(mode)
     manifest = snap(work, "s", ".")
     assert [entry.mode for entry in manifest.entries.values()] == [0o755, 0o600, 0o4751]
-    assert {stat.S_IMODE(path.stat().st_mode) for path in Path("s").rglob("*.txt")} == {0o444}
-
-
-def test_same_path_hash_and_mode_are_linked_and_nothing_else(work: Path) -> None:
-    put(work, {"same": b"s", "mode": b"m", "size": b"1", "bytes": b"12", "kind": b"k", "gone": b"g"})
-    first = snap(work, "one", ".")
-    (work / "mode").chmod(0o755)
-    put(work, {"size": b"22", "bytes": b"21", "kind": "same", "new": b"s"})
-    (work / "gone").unlink()
-    second = snap(work, "two", ".", previous=first, previous_artifacts=Path("one"))
-    assert stored_tree(Path("two")) == stored_tree(work)
-    linked = {path for path in second.entries if Path("two", path).lstat().st_nlink == 2}
-    assert linked == {"same", "a.txt", "sub/b.txt", "sub/deep/c.txt"}
-    assert second.entries["same"] is first.entries["same"]
-    assert (work / "same").stat().st_nlink == 1
-
-
-@pytest.mark.parametrize("number", [errno.EMLINK, errno.EXDEV, errno.EPERM, errno.EIO])
-def test_where_a_link_is_refused_the_file_is_copied(work: Path, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = snap(work, "one", ".")
-
-    def refuse(*_: object, **__: object) -> None:
-        raise OSError(number, os.strerror(number))
-
-    monkeypatch.setattr(os, "link", refuse)
-    second = snap(work, "two", ".", previous=first, previous_artifacts=Path("one"))
-    assert second.entries == first.entries
-    assert stored_tree(Path("two")) == stored_tree(work)
-
-
-def test_a_link_that_was_made_and_denied_is_replaced_by_a_copy(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = snap(work, "one", ".")
-    real = os.link
-
-    def lie(*arguments: Any, **named: Any) -> None:
-        real(*arguments, **named)
-        raise OSError(errno.EIO, "lost")
-
-    monkeypatch.setattr(os, "link", lie)
-    snap(work, "two", ".", previous=first, previous_artifacts=Path("one"))
-    assert stored_tree(Path("two")) == stored_tree(work)
-    assert Path("two/a.txt").stat().st_nlink == 1
-
-
-def test_the_real_limit_of_links_is_no_limit(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ext4 allows 65,000 links to a file; a file that has reached that is copied once, and its copy is linked to."""
-    first = snap(work, "one", "a.txt")
-    real, made = os.link, 0
-
-    def limited(source: str, target: str, **named: Any) -> None:
-        nonlocal made
-        if os.stat(source, dir_fd=named["src_dir_fd"]).st_nlink >= 3:
-            raise OSError(errno.EMLINK, "too many")
-        made += 1
-        real(source, target, **named)
-
-    monkeypatch.setattr(os, "link", limited)
-    before, manifest = "one", first
-    for number in range(8):
-        manifest = snap(work, f"n{number}", "a.txt", previous=manifest, previous_artifacts=Path(before))
-        before = f"n{number}"
-        assert stored_tree(Path(before)) == {"a.txt": b"one"}
-    assert made == 6
-
-
-def test_an_altered_or_missing_predecessor_is_not_linked_to(work: Path) -> None:
-    first = snap(work, "one", ".")
-    Path("one/a.txt").unlink()
-    Path("one/sub/b.txt").chmod(0o644)
-    Path("one/sub/b.txt").write_bytes(b"truncated or longer")
-    snap(work, "two", ".", previous=first, previous_artifacts=Path("one"))
-    assert stored_tree(Path("two")) == stored_tree(work)
-    assert dict(snap(work, "three", ".", previous=first, previous_artifacts=Path("nowhere")).entries) == dict(first.entries)
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in Path("s").rglob("*.txt")}
+    assert modes == ({0o755, 0o600, 0o4751} if by_hash else {0o444})
 
 
 def test_a_file_that_changes_while_it_is_read_is_read_again(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,24 +180,6 @@ def test_a_file_that_changes_while_it_is_read_is_read_again(work: Path, monkeypa
     manifest = snap(work, "s", "a.txt")
     assert Path("s/a.txt").read_bytes() == b"one and more"
     assert manifest.entries["a.txt"].content_hash == sha256_bytes(b"one and more")
-
-
-def test_a_file_that_changes_while_it_is_hashed_is_hashed_again(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = snap(work, "one", "a.txt")
-    real, reads = os.read, 0
-
-    def busy(fd: int, count: int) -> bytes:
-        nonlocal reads
-        reads += 1
-        if reads == 1:
-            put(work, {"b.txt": b"eno"})
-            os.replace(work / "b.txt", work / "a.txt")
-        return real(fd, count)
-
-    monkeypatch.setattr(os, "read", busy)
-    second = snap(work, "two", "a.txt", previous=first, previous_artifacts=Path("one"))
-    assert stored_tree(Path("two")) == {"a.txt": b"eno"}
-    assert second.entries["a.txt"].content_hash == sha256_bytes(b"eno")
 
 
 def test_a_file_that_never_stands_still_is_refused(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -390,12 +319,12 @@ def test_a_young_file_is_never_believed_unchanged(work: Path) -> None:
     assert cache.get("a.txt", status) is None
     (work / "a.txt").write_bytes(b"eno")
     os.utime(work / "a.txt", ns=(status.st_atime_ns, status.st_mtime_ns))
-    second = snap(work, "two", "a.txt", cache=cache, previous=first, previous_artifacts=Path("one"))
+    second = snap(work, "two", "a.txt", cache=cache, previous=first)
     assert Path("two/a.txt").read_bytes() == b"eno"
     assert second.entries["a.txt"].content_hash == sha256_bytes(b"eno")
 
 
-def test_a_settled_file_is_not_read_again(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_settled_file_is_not_read_again(work: Path, by_hash: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     cache = StatCache()
     first = snap(work, "one", "a.txt", cache=cache)
     status = (work / "a.txt").stat()
@@ -405,11 +334,12 @@ def test_a_settled_file_is_not_read_again(work: Path, monkeypatch: pytest.Monkey
     assert cache.get("a.txt", status) is None
     cache.put("a.txt", status, now, first.entries["a.txt"])
     assert cache.get("a.txt", status) == first.entries["a.txt"]
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "read", lambda *_: pytest.fail("was read"))
-        second = snap(work, "two", "a.txt", cache=cache, previous=first, previous_artifacts=Path("one"), previous_checked=True)
-    assert second.entries == first.entries
-    assert Path("two/a.txt").stat().st_nlink == 2
+    second = snap(work, "two", "a.txt", cache=cache, previous=first)
+    assert second.entries["a.txt"] is first.entries["a.txt"]
+    if by_hash:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "read", lambda *_: pytest.fail("was read"))
+            snap(work, "three", "a.txt", cache=cache)
     for change in (lambda: (work / "a.txt").chmod(0o600), lambda: old(work / "a.txt", 10), lambda: put(work, {"a.txt": b"one"})):
         cache.put("a.txt", (work / "a.txt").stat(), time.time_ns() + 2_000_000_000, first.entries["a.txt"])
         assert cache.get("a.txt", (work / "a.txt").stat()) is not None

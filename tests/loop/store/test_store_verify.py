@@ -31,8 +31,8 @@ def found(store: LoopStore) -> list[tuple[str, str]]:
 
 def test_a_sound_loop_has_no_problem(store: LoopStore) -> None:
     report = verify(store)
-    assert report == VerifyReport(problems=(), files=5, bytes=3 + 3 + 7 + 7 + 7, iterations=2, notes=())
-    assert report.to_json() == {"ok": True, "iterations": 2, "files": 5, "bytes": 27, "problems": [], "notes": [], "planted": []}
+    assert report == VerifyReport(problems=(), files=6, bytes=3 + 3 + 3 + 7 + 7 + 7, iterations=2, notes=())
+    assert report.to_json() == {"ok": True, "iterations": 2, "files": 6, "bytes": 30, "problems": [], "notes": [], "planted": []}
 
 
 @pytest.mark.parametrize(("damage", "path", "what"), [pytest.param(*case[1:], id=case[0]) for case in DAMAGE])
@@ -71,7 +71,7 @@ def test_what_cannot_be_read_is_a_problem_and_no_crash(store: LoopStore, monkeyp
     def refuse(path: Path) -> str:
         raise OSError(5, os.strerror(5))
 
-    monkeypatch.setattr("jumar.core.files.sha256_file", refuse)
+    monkeypatch.setattr("jumar.core.files.chunks_of", refuse)
     assert all(problem.what == "cannot be read: Input/output error" for problem in verify(store).problems)
     assert len(verify(store).problems) > 3
 

@@ -17,6 +17,7 @@ from jumar.loop.decisions.apply import data_of, refuse_unfinished
 from jumar.loop.ranking.choose import running_best
 from jumar.loop.ranking.degradation import detect_degradation
 from jumar.loop.ranking.ratchet import latest_best
+from jumar.loop.store.collect import collect
 from jumar.loop.store.in_force import config_now, criteria_of, evidence_of, standing, trail
 from jumar.loop.store.loop_store import LoopStore
 from jumar.model import Decision, IterationView
@@ -30,8 +31,7 @@ class CleanupResult:
     """What was deleted, and why the rest was not.
 
     ``removed`` are iterations whose snapshot is gone now, ``kept`` says for each of the others why it stays. ``freed`` is in
-    bytes: files that another snapshot shares are not freed. ``decision`` is None when there was nothing to delete, and for a
-    plan.
+    bytes: what another snapshot holds too is not freed. ``decision`` is None when there was nothing to delete, and for a plan.
     """
 
     removed: tuple[int, ...]
@@ -68,7 +68,8 @@ def cleanup(
     "Best" is the score, the earlier of equals. A cleanup that was cut off is completed first, without what is kept for a
     reason by now.
 
-    Order: the decision, durable; then each ``artifacts/`` loses its name, then its files. Errors: :class:`UsageError` for a
+    Order: the decision, durable; then each ``artifacts/`` loses its name, then its files; last, the objects that no loop of the
+    root names any more. Errors: :class:`UsageError` for a
     negative ``keep`` and while an apply is unfinished, :class:`NotFoundError` for an iteration that is not there,
     :class:`jumar.errors.StoreWriteError`.
     """
@@ -95,6 +96,7 @@ def cleanup(
                 },
             )
             freed += sum(_remove(store, number, decision.number) for number in removed)
+        freed += collect(store.paths.root)
         return CleanupResult(removed=plan.removed, kept=plan.kept, freed=freed, decision=decision)
 
 

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -33,8 +33,8 @@ class Content(Protocol):
         """Write a file's content to the new file ``into``, holes as holes; ``hear`` gets each chunk. Errors as above."""
         ...
 
-    def lacks(self, detail: ArtifactDetail) -> bool:
-        """Return whether something of the entry's kind and size is missing. Contents are compared wherever they are used."""
+    def lacking(self, details: Iterable[ArtifactDetail]) -> Iterator[ArtifactDetail]:
+        """Yield those of which nothing of their size is there. Contents are compared wherever they are used."""
         ...
 
 
@@ -55,11 +55,13 @@ class PlainFiles:
         with self._open(detail) as fd:
             files.write_like(into, fd, files.read_chunks(fd), hear)
 
-    def lacks(self, detail: ArtifactDetail) -> bool:
-        try:
-            return os.lstat(f"{self.root}/{detail.path}").st_size != detail.size
-        except OSError:
-            return True
+    def lacking(self, details: Iterable[ArtifactDetail]) -> Iterator[ArtifactDetail]:
+        for detail in details:
+            size = None
+            with contextlib.suppress(OSError):
+                size = os.lstat(f"{self.root}/{detail.path}").st_size
+            if size != detail.size and detail.kind != "special":
+                yield detail
 
     @contextlib.contextmanager
     def _open(self, detail: ArtifactDetail) -> Generator[int]:

@@ -4,13 +4,14 @@
     {"format": 1, "base": 6, "depth": 3, "changed": [{…}, …], "removed": ["old.txt", …]}
 
 A difference is written for large trees of which little changed. ``depth`` counts the differences down to a whole manifest and is
-limited, so that reading one never takes more than :data:`MAX_DEPTH` files.
+limited, so that reading one takes little more than reading a whole one. ``"content": "objects"`` says that the files lie there by
+their hashes; without it they lie in ``artifacts/``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final, cast
 
@@ -22,22 +23,33 @@ DELTA_FROM: Final = 256
 """Up to this many entries a manifest is always whole."""
 
 MAX_DEPTH: Final = 32
+"""Differences down to a whole manifest that any may have; a large one may have one for each :data:`_ENTRIES_A_FILE` entries."""
+
+_ENTRIES_A_FILE: Final = 50  # that are read in the time that a file of differences takes
+_CONTENT: Final = "content"
+_OBJECTS: Final = "objects"
+
+
+def _deepest(entries: int) -> int:
+    return max(MAX_DEPTH, entries // _ENTRIES_A_FILE)
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
     """Everything a snapshot holds, by relative path, sorted; ``base`` is the iteration its file on disk is a difference to.
 
-    ``entries`` is complete whether or not there is a base. ``depth`` is 0 for a whole manifest.
+    ``entries`` is complete whether or not there is a base. ``depth`` is 0 for a whole manifest. ``by_hash``: the contents lie
+    in the objects of the root.
     """
 
     entries: Mapping[str, ArtifactDetail]
     base: int | None = None
     depth: int = 0
+    by_hash: bool = False
 
     def against(self, base: int, other: Manifest) -> tuple[Manifest, ManifestFile]:
         """Return this manifest as it should stand on disk: the difference to iteration ``base``'s, ``other``, where that pays."""
-        if len(self.entries) <= DELTA_FROM or other.depth + 1 > MAX_DEPTH:
+        if len(self.entries) <= DELTA_FROM or other.depth + 1 > _deepest(len(self.entries)):
             return self.whole()
         before = other.entries
         # A snapshot keeps the very object of an entry that stayed the same, so that most are told apart without a comparison.
@@ -47,11 +59,11 @@ class Manifest:
         if 2 * (len(changed) + len(removed)) > len(self.entries):
             return self.whole()
         depth = other.depth + 1
-        return Manifest(self.entries, base, depth), ManifestFile(base, depth, tuple(changed), removed)
+        return replace(self, base=base, depth=depth), ManifestFile(base, depth, tuple(changed), removed, self.by_hash)
 
     def whole(self) -> tuple[Manifest, ManifestFile]:
         """Return this manifest as it stands on disk without a base."""
-        return Manifest(self.entries), ManifestFile(None, 0, tuple(self.entries.values()), ())
+        return replace(self, base=None, depth=0), ManifestFile(None, 0, tuple(self.entries.values()), (), self.by_hash)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +74,14 @@ class ManifestFile:
     depth: int
     changed: tuple[ArtifactDetail, ...]
     removed: tuple[str, ...]
+    by_hash: bool = False
 
     def encode(self, place: str | None = None) -> bytes:
         """Return the file's bytes, marked for ``place``."""
         listed = [detail.to_json() for detail in self.changed]
         data: dict[str, Any] = {"format": FORMAT, "base": self.base, "depth": self.depth}
+        if self.by_hash:
+            data[_CONTENT] = _OBJECTS
         if self.base is None:
             data["entries"] = listed
         else:
@@ -78,11 +93,15 @@ class ManifestFile:
         """Read the file. Errors: :class:`StoreDamagedError` that names the field."""
         base = fields.integer_or_none("base")
         listed = fields.sections("entries" if base is None else "changed")
+        content = fields.text_or_none(_CONTENT)
+        if content not in {None, _OBJECTS}:
+            raise fields.wrong(_CONTENT, f"'{_OBJECTS}'")
         return cls(
             base=base,
             depth=fields.integer("depth"),
             changed=tuple(ArtifactDetail.from_json(item) for item in listed),
             removed=() if base is None else fields.texts("removed"),
+            by_hash=content is not None,
         )
 
 
@@ -109,7 +128,7 @@ def compose(number: int, read: Callable[[int], ManifestFile], known: Callable[[i
         if found is not None:
             entries.update(found.entries)
             break
-        if current in seen or len(seen) > MAX_DEPTH:
+        if current in seen or (chain and len(seen) > max(MAX_DEPTH, chain[0].depth)):
             raise StoreDamagedError(
                 f"the manifest of iteration {number} refers to bases without end; `jumar verify` lists what is damaged"
             )
@@ -122,9 +141,6 @@ def compose(number: int, read: Callable[[int], ManifestFile], known: Callable[[i
             entries.pop(path, None)
         entries.update((detail.path, detail) for detail in file.changed)
     top = chain[0] if chain else None
-    base, depth = (top.base, top.depth) if top else _standing(known(number))
-    return Manifest(MappingProxyType(dict(sorted(entries.items()))), base, depth)
-
-
-def _standing(found: Manifest | None) -> tuple[int | None, int]:
-    return (found.base, found.depth) if found else (None, 0)
+    if top is None:
+        return known(number) or Manifest(MappingProxyType({}))
+    return Manifest(MappingProxyType(dict(sorted(entries.items()))), top.base, top.depth, top.by_hash)

@@ -168,6 +168,15 @@ class _Default(NamedTuple):
             return name.startswith(begin) and name.endswith(end)
         return name.startswith(self.text) if self.how == "starts" else name.endswith(self.text)
 
+    @property
+    def pattern(self) -> str:
+        begin, star, end = self.text.partition("*") if self.how == "around" else (self.text, "", "")
+        if self.how == "is":
+            return re.escape(begin)
+        if self.how == "starts":
+            return f"{re.escape(begin)}.*"
+        return f"(?={re.escape(begin)}).*{re.escape(end)}" if star else f".*{re.escape(begin)}"
+
 
 _SECRETS: Final = (
     *(
@@ -190,6 +199,13 @@ _CACHES: Final = (
     _Default("ends", ".pyc"),
 )
 _DEFAULTS: Final = (*_SECRETS, *_CACHES)
+_ANY_DEFAULT: Final = re.compile("|".join(rule.pattern for rule in _DEFAULTS), re.DOTALL)  # one question a name instead of fifty
+
+
+def _hitting(name: str, *, is_directory: bool) -> list[_Default]:
+    if _ANY_DEFAULT.fullmatch(name) is None:
+        return []
+    return [rule for rule in _DEFAULTS if rule.hits(name, is_directory=is_directory)]
 
 
 class _Ignore(NamedTuple):
@@ -347,7 +363,7 @@ class ArtifactRules:
         if name in ALWAYS_OUT or name.startswith(RESTORE_PREFIX):
             return False
         compiled = self._compiled()
-        if any(rule.hits(name, is_directory=True) and rule not in compiled.named for rule in _DEFAULTS):
+        if any(rule not in compiled.named for rule in _hitting(name, is_directory=True)):
             return False
         shown = for_patterns(path) + "/"
         return not compiled.exclude.verdict(shown) and not _ignored(shown, ignores)
@@ -368,11 +384,10 @@ class ArtifactRules:
     def _is_named_where_needed(self, path: str, shown: str, compiled: _Compiled) -> bool:
         parts = path.split("/")
         for index, part in enumerate(parts):
-            for rule in _DEFAULTS:
-                if rule.hits(part, is_directory=index < len(parts) - 1):
-                    spec = compiled.named.get(rule)
-                    if spec is None or not spec.match_file(shown):
-                        return False
+            for rule in _hitting(part, is_directory=index < len(parts) - 1):
+                spec = compiled.named.get(rule)
+                if spec is None or not spec.match_file(shown):
+                    return False
         return True
 
     def _compiled(self) -> _Compiled:

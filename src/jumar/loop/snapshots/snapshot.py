@@ -1,8 +1,7 @@
-"""Taking a snapshot: copy and hash what changed, link what did not.
+"""Taking a snapshot: what changed is read and hashed, what did not is known by its stat.
 
-A regular file is copied while it is hashed, its stat compared before and after; a file that changes meanwhile is read again,
-three times at most. Where path, hash and mode equal the previous snapshot's, a hard link to that one is made instead; wherever
-a link is refused (too many, another file system, a missing or altered predecessor) the file is copied.
+A regular file is hashed while it is copied, its stat compared before and after; one that changes meanwhile is read again, three
+times at most. Few files lie in ``artifacts/`` for people to look at; many, or large ones, are kept once by their content.
 """
 
 from __future__ import annotations
@@ -13,22 +12,28 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Protocol, Self
 
 from jumar.core import files
 from jumar.core.file_cache import FileCache, file_identity, times_tell
 from jumar.core.redaction import Redactor, current
 from jumar.core.text import escape
-from jumar.errors import ArtifactError, StoreDamagedError
+from jumar.errors import ArtifactError, StoreDamagedError, StoreWriteError
 from jumar.loop.snapshots.content import Content
 from jumar.loop.snapshots.manifest import Manifest
+from jumar.loop.snapshots.objects import SMALL, Adding, Objects
 from jumar.loop.snapshots.scan import Folder, OpenFolders, survey
 from jumar.model.records import ArtifactDetail
 
 STORED_MODE: Final = 0o444
+PLAIN_FILES: Final = 200
+"""Files up to which they lie in ``artifacts/`` by their names, if they have no more than :data:`PLAIN_BYTES` in all."""
+
+PLAIN_BYTES: Final = 16 << 20
+_PATIENCE: Final = 10.0  # seconds that a snapshot of another loop is waited for
 _TRIES: Final = 3
 _CHUNK: Final = 1 << 20
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a FIFO that took the file's place must not block
@@ -44,132 +49,246 @@ def take_snapshot(
     target_artifacts: Path,
     *,
     previous: Manifest | None = None,
-    previous_artifacts: Path | None = None,
-    previous_checked: bool = False,
+    adding: Adding | None = None,
     cache: StatCache | None = None,
     never: Iterable[Path] = (),
     allow: Callable[[Mapping[str, int]], None] | None = None,
 ) -> Manifest:
-    """Store everything that ``paths`` name below ``target_artifacts``, an existing empty directory, and return what it was.
+    """Store everything that ``paths`` name, and return what it was.
 
-    Nothing is written before every path was looked at, and ``allow``, which gets their sizes in bytes, did not raise. Nothing is
-    synced. ``previous_checked`` says that the previous snapshot's files were made by this process; otherwise their sizes are
-    compared with its manifest before they are linked to. Errors: :class:`ArtifactError` for a path that is missing, unreadable,
-    leads outside or keeps changing; :class:`jumar.errors.StoreWriteError` when the disk refuses.
+    It lies below ``target_artifacts`` afterwards, an existing empty directory; with ``adding``, where it is too much for that,
+    among the objects of the root. Nothing is written before every path was looked at, and ``allow``, which gets their sizes in
+    bytes, did not raise. Nothing is synced. Entries that are equal in ``previous`` are its very objects. Errors:
+    :class:`ArtifactError` for a path that is missing, unreadable, leads outside or keeps changing;
+    :class:`jumar.errors.StoreWriteError` when the disk refuses.
     """
     times_tell(source_root)
     found = survey(source_root, paths, never)
     if allow is not None:
         allow({f"{folder.path}/{name}".lstrip("/"): status.st_size for folder in found for name, status in folder.entries})
-    before = _Before(previous.entries if previous else {}, previous_artifacts, previous_checked)
-    with OpenFolders(source_root) as sources:
-        snapshot = _Snapshot(sources, target_artifacts, before, cache or StatCache())
-        for folder in found:
-            snapshot.store(folder)
-    entries = snapshot.entries
-    ordered = entries if len(found) < 2 else dict(sorted(entries.items()))
-    return Manifest(MappingProxyType(ordered))
+    by_hash = adding is not None and _is_large(found)
+    with (
+        files.as_write_error("write the snapshot", target_artifacts),
+        OpenFolders(source_root) as sources,
+        _ByHash(adding) if adding is not None and by_hash else _Plain(target_artifacts) as keeping,
+    ):
+        snapshot = _Snapshot(sources, keeping, previous.entries if previous else {}, cache or StatCache())
+        found.reverse()
+        while found:  # what was seen of a folder goes with it: of a large tree that is most of what is in memory
+            snapshot.store(found.pop())
+    return Manifest(MappingProxyType(dict(sorted(snapshot.entries.items()))), by_hash=by_hash)
 
 
-@dataclass(frozen=True, slots=True)
-class _Before:
-    """The snapshot that is linked to; without artifacts nothing is."""
+def store_again(objects: Objects, source: Path, details: Iterable[ArtifactDetail]) -> None:
+    """Store contents that are missing or altered anew, from the files of the same paths below ``source``.
 
-    entries: Mapping[str, ArtifactDetail]
-    artifacts: Path | None
-    checked: bool
+    What lies in one file with them is written once more. Errors: :class:`ArtifactError`, :class:`jumar.errors.StoreWriteError`.
+    """
+    wanted = {detail.path: detail.content_hash or "" for detail in details}
+    with objects.alone(_PATIENCE) as held, objects.adding(alone=True) as adding, _ByHash(adding) as keeping:
+        if not held:
+            raise StoreWriteError(f"{escape(os.fspath(objects.directory))} is in use by another jumar; run the command again")
+        with files.as_write_error("write", objects.directory), OpenFolders(source) as sources:
+            for name, staying in objects.forget(wanted.values()).items():
+                adding.leave(name, staying)
+            snapshot = _Snapshot(sources, keeping, {}, StatCache())
+            for folder in survey(source, wanted):
+                snapshot.store(folder)
+            adding.finish()
 
-    def open(self, folder: str) -> int | None:
-        if self.artifacts is None or not self.entries:
-            return None
+
+def _is_large(found: Iterable[Folder]) -> bool:
+    statuses = [status for folder in found for _, status in folder.entries]
+    return len(statuses) > PLAIN_FILES or sum(each.st_size for each in statuses if stat.S_ISREG(each.st_mode)) > PLAIN_BYTES
+
+
+class _Keeping(Protocol):
+    """What becomes of the files of a snapshot: of each folder, :meth:`enter`, then its entries."""
+
+    def enter(self, folder: str) -> None: ...
+
+    def holds(self, detail: ArtifactDetail) -> bool:
+        """Return whether there is nothing to do for a file with this content."""
+        ...
+
+    def link(self, name: str, target: str) -> None: ...
+
+    def take(self, name: str, fd: int, status: os.stat_result, chunks: Callable[[], Iterator[bytes]]) -> tuple[str, int]:
+        """Read a file, and return its hash and how many bytes that were. :meth:`keep` or :meth:`drop` follows."""
+        ...
+
+    def keep(self) -> None: ...
+
+    def drop(self) -> None: ...
+
+
+class _Plain:
+    """Copies below a directory."""
+
+    def __init__(self, target: Path) -> None:
+        self._target = os.fspath(target)
+        self._made: set[str] = {""}
+        self._fd = -1
+        self._last = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+
+    def enter(self, folder: str) -> None:
+        self._make(folder)
+        if self._fd >= 0:
+            os.close(self._fd)
+        self._fd = os.open(self._joined(folder), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def _make(self, folder: str) -> None:
+        if folder not in self._made:
+            self._make(folder.rpartition("/")[0])
+            os.mkdir(self._joined(folder))
+            self._made.add(folder)
+
+    def _joined(self, folder: str) -> str:
+        return f"{self._target}/{folder}" if folder else self._target
+
+    def holds(self, detail: ArtifactDetail) -> bool:
+        del detail
+        return False
+
+    def link(self, name: str, target: str) -> None:
+        os.symlink(target, name, dir_fd=self._fd)
+
+    def take(self, name: str, fd: int, status: os.stat_result, chunks: Callable[[], Iterator[bytes]]) -> tuple[str, int]:
+        del status
+        digest, self._last = hashlib.sha256(), name
+        target = os.open(name, _CREATE, STORED_MODE, dir_fd=self._fd)
         try:
-            return os.open(_joined(os.fspath(self.artifacts), folder), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        except OSError:
-            return None
+            files.write_like(target, fd, chunks(), digest.update)
+            size = os.fstat(target).st_size
+            os.fchmod(target, STORED_MODE)
+        finally:
+            os.close(target)
+        return digest.hexdigest(), size
+
+    def keep(self) -> None:
+        pass
+
+    def drop(self) -> None:
+        os.unlink(self._last, dir_fd=self._fd)
+
+
+class _ByHash:
+    """Contents among the objects of the root, those that are new there. A large one is hashed first, and copied if it is new."""
+
+    def __init__(self, adding: Adding) -> None:
+        self._adding = adding
+        self._taken: tuple[str, int, bytes | Path | None] = ("", 0, None)
+
+    def __enter__(self) -> Self:
+        self._adding.begin()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def enter(self, folder: str) -> None:
+        pass
+
+    def holds(self, detail: ArtifactDetail) -> bool:
+        return self._adding.holds(detail.content_hash, detail.size)
+
+    def link(self, name: str, target: str) -> None:
+        pass
+
+    def take(self, name: str, fd: int, status: os.stat_result, chunks: Callable[[], Iterator[bytes]]) -> tuple[str, int]:
+        del name
+        if status.st_size <= SMALL and not files.is_sparse(status):
+            data = b"".join(chunks())
+            digest, size = files.sha256_bytes(data), len(data)
+            self._taken = digest, size, data
+            return digest, size
+        digest, size = _hash(chunks())
+        place = None if self._adding.holds(digest, size) else self._adding.temporary()
+        self._taken = digest, size, place
+        if place is not None and self._copied(fd, place, chunks) != digest:
+            return "", -1
+        return digest, size
+
+    def _copied(self, fd: int, place: Path, chunks: Callable[[], Iterator[bytes]]) -> str:
+        digest = hashlib.sha256()
+        os.lseek(fd, 0, os.SEEK_SET)
+        target = os.open(place, _CREATE, STORED_MODE)
+        try:
+            files.write_like(target, fd, chunks(), digest.update)
+            os.fchmod(target, STORED_MODE)
+        finally:
+            os.close(target)
+        return digest.hexdigest()
+
+    def keep(self) -> None:
+        digest, size, taken = self._taken
+        if isinstance(taken, bytes):
+            self._adding.add(digest, taken)
+        elif taken is not None:
+            self._adding.add_file(digest, size, taken)
+
+    def drop(self) -> None:
+        pass  # a temporary place is given up with the rest
 
 
 class _Snapshot:
     """One snapshot being taken."""
 
-    def __init__(self, sources: OpenFolders, target: Path, before: _Before, cache: StatCache) -> None:
+    def __init__(self, sources: OpenFolders, keeping: _Keeping, before: Mapping[str, ArtifactDetail], cache: StatCache) -> None:
         self.entries: dict[str, ArtifactDetail] = {}
         self._sources = sources
-        self._target = os.fspath(target)
+        self._keeping = keeping
         self._before = before
         self._cache = cache
-        self._made: set[str] = {""}
 
     def store(self, folder: Folder) -> None:
-        """Store one folder's entries."""
-        with files.as_write_error("write the snapshot", Path(self._target)):
-            self._make(folder.path)
-            target_fd = os.open(_joined(self._target, folder.path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            before_fd = self._before.open(folder.path)
-            try:
-                self._store_entries(folder, target_fd, before_fd)
-            finally:
-                os.close(target_fd)
-                if before_fd is not None:
-                    os.close(before_fd)
-
-    def _make(self, folder: str) -> None:
-        if folder in self._made:
-            return
-        self._make(folder.rpartition("/")[0])
-        os.mkdir(_joined(self._target, folder))
-        self._made.add(folder)
-
-    def _store_entries(self, folder: Folder, target_fd: int, before_fd: int | None) -> None:
-        """Link what is known to be unchanged, then see to the rest."""
+        """Store one folder's entries: what is known to be there already, then the rest."""
+        self._keeping.enter(folder.path)
         prefix = f"{folder.path}/" if folder.path else ""
-        earlier, known, entries, link = self._before.entries, self._cache.get, self.entries, self._link
+        earlier, known, entries, holds = self._before, self._cache.get, self.entries, self._keeping.holds
         rest: list[tuple[str, str, os.stat_result]] = []
         for name, status in folder.entries:
             path = prefix + name
-            before = earlier.get(path)
-            if before is not None and before_fd is not None:
-                now = known(path, status)
-                if now is not None and _alike(now, before) and link(name, before, before_fd, target_fd):
-                    entries[path] = before
-                    continue
-            rest.append((path, name, status))
+            now = known(path, status)
+            if now is not None and holds(now):
+                before = earlier.get(path)
+                entries[path] = before if before is not None and before == now else now
+            else:
+                rest.append((path, name, status))
         if rest:
-            fds = (self._sources.open(folder.path), target_fd, before_fd)
+            fd = self._sources.open(folder.path)
             for path, name, status in rest:
-                self.entries[path] = self._store_one(path, name, status, fds)
+                now, before = self._store_one(path, name, status, fd), earlier.get(path)
+                entries[path] = before if before is not None and before == now else now
 
-    def _link(self, name: str, before: ArtifactDetail, before_fd: int, target_fd: int) -> bool:
-        """Link to the previous snapshot's file; False when that is not what its manifest says, or a link cannot be made."""
-        try:
-            if not self._before.checked and os.stat(name, dir_fd=before_fd, follow_symlinks=False).st_size != before.size:
-                return False
-            os.link(name, name, src_dir_fd=before_fd, dst_dir_fd=target_fd, follow_symlinks=False)
-        except OSError:
-            # Whatever forbids the link (EMLINK, EXDEV, EPERM, a missing file) does not forbid a copy; a disk that is full or
-            # broken says so again there. A link that was made although its call failed is taken away, so that the copy finds
-            # its name free.
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(name, dir_fd=target_fd)
-            return False
-        return True
-
-    def _store_one(self, path: str, name: str, status: os.stat_result, fds: tuple[int, int, int | None]) -> ArtifactDetail:
-        source_fd, target_fd, before_fd = fds
+    def _store_one(self, path: str, name: str, status: os.stat_result, source_fd: int) -> ArtifactDetail:
         kind = stat.S_IFMT(status.st_mode)
         if kind == stat.S_IFLNK:
-            return _store_link(path, name, source_fd, target_fd)
+            return self._store_link(path, name, source_fd)
         if kind != stat.S_IFREG:
             mode = stat.S_IMODE(status.st_mode)
             return ArtifactDetail(path=path, kind="special", mode=mode, skipped=_KINDS.get(kind, "special"))
-        before = self._before.entries.get(path)
-        if before is not None and before_fd is not None and before.kind == "file" and before.size == status.st_size:
-            detail = self._read(path, name, source_fd, None)
-            if _alike(detail, before) and self._link(name, before, before_fd, target_fd):
-                return before
-        return self._read(path, name, source_fd, target_fd)
+        return self._read(path, name, source_fd)
 
-    def _read(self, path: str, name: str, source_fd: int, target_fd: int | None) -> ArtifactDetail:
-        """Hash a file, and copy it where ``target_fd`` is given; believed only when its stat stayed the same."""
+    def _store_link(self, path: str, name: str, source_fd: int) -> ArtifactDetail:
+        try:
+            target = os.readlink(name, dir_fd=source_fd)
+        except OSError as error:
+            raise ArtifactError(f"the link '{escape(path)}' changed while it was read: run again") from error
+        self._keeping.link(name, target)
+        raw = os.fsencode(target)
+        digest = files.sha256_bytes(raw)
+        return ArtifactDetail(path=path, kind="symlink", content_hash=digest, mode=0o777, size=len(raw), target=target)
+
+    def _read(self, path: str, name: str, source_fd: int) -> ArtifactDetail:
+        """Take a file; believed only when its stat stayed the same."""
         for _ in range(_TRIES):
             looked_at = time.time_ns()
             fd = _open_source(path, name, source_fd)
@@ -177,42 +296,20 @@ class _Snapshot:
                 before = os.fstat(fd)
                 if not stat.S_ISREG(before.st_mode):
                     raise ArtifactError(f"'{escape(path)}' was replaced while it was read: end what writes it, or exclude it")
-                digest, size = (
-                    _copy(path, fd, before.st_size, name, target_fd) if target_fd is not None else _hash(path, fd, before.st_size)
-                )
+                digest, size = self._keeping.take(name, fd, before, partial(_chunks, path, fd, before.st_size))
                 after = os.fstat(fd)
             finally:
                 os.close(fd)
             if file_identity(before) == file_identity(after) and size == after.st_size:
+                self._keeping.keep()
                 detail = ArtifactDetail(path=path, content_hash=digest, mode=stat.S_IMODE(after.st_mode), size=size)
                 self._cache.put(path, after, looked_at, detail)
                 return detail
-            if target_fd is not None:
-                os.unlink(name, dir_fd=target_fd)
+            self._keeping.drop()
         raise ArtifactError(f"'{escape(path)}' keeps changing while it is read: end what writes it, or exclude it")
 
 
 _KINDS: Final = {stat.S_IFIFO: "FIFO", stat.S_IFSOCK: "socket", stat.S_IFCHR: "device", stat.S_IFBLK: "device"}
-
-
-def _alike(now: ArtifactDetail, before: ArtifactDetail) -> bool:
-    """Return whether a regular file may be linked to the previous snapshot's: same content, same mode."""
-    return now.content_hash == before.content_hash and now.mode == before.mode and before.kind == "file"
-
-
-def _joined(root: str, folder: str) -> str:
-    return f"{root}/{folder}" if folder else root
-
-
-def _store_link(path: str, name: str, source_fd: int, target_fd: int) -> ArtifactDetail:
-    try:
-        target = os.readlink(name, dir_fd=source_fd)
-    except OSError as error:
-        raise ArtifactError(f"the link '{escape(path)}' changed while it was read: run again") from error
-    os.symlink(target, name, dir_fd=target_fd)
-    raw = os.fsencode(target)
-    digest = files.sha256_bytes(raw)
-    return ArtifactDetail(path=path, kind="symlink", content_hash=digest, mode=0o777, size=len(raw), target=target)
 
 
 def _open_source(path: str, name: str, source_fd: int) -> int:
@@ -239,23 +336,11 @@ def _read_chunk(path: str, fd: int, count: int) -> bytes:
         raise ArtifactError(f"'{escape(path)}' cannot be read: {os.strerror(error.errno or 0)}") from error
 
 
-def _hash(path: str, fd: int, expected: int) -> tuple[str, int]:
+def _hash(chunks: Iterator[bytes]) -> tuple[str, int]:
     digest, size = hashlib.sha256(), 0
-    for chunk in _chunks(path, fd, expected):
+    for chunk in chunks:
         digest.update(chunk)
         size += len(chunk)
-    return digest.hexdigest(), size
-
-
-def _copy(path: str, source: int, expected: int, name: str, target_fd: int) -> tuple[str, int]:
-    digest = hashlib.sha256()
-    target = os.open(name, _CREATE, STORED_MODE, dir_fd=target_fd)
-    try:
-        files.write_like(target, source, _chunks(path, source, expected), digest.update)
-        size = os.fstat(target).st_size
-        os.fchmod(target, STORED_MODE)
-    finally:
-        os.close(target)
     return digest.hexdigest(), size
 
 

@@ -21,7 +21,6 @@ from jumar.core import files, leftovers
 from jumar.core.codec import FORMAT, Fields, decode, encode
 from jumar.core.lock import LoopLock
 from jumar.errors import StoreDamagedError, UsageError
-from jumar.loop.snapshots.manifest import Manifest
 from jumar.loop.snapshots.snapshot import StatCache
 from jumar.loop.store.layout import (
     ARTIFACTS,
@@ -312,7 +311,7 @@ def build_iteration(
     if snapshot is None:
         (directory / ARTIFACTS).rmdir()
         return base
-    return Base(number, Manifest(manifest.entries, manifest.base, manifest.depth), directory / ARTIFACTS)
+    return Base(number, manifest)
 
 
 def write_cleaned(paths: LoopPaths, gone: list[int], past: Past, nonce: str, number: int = 1) -> None:

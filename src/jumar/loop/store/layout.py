@@ -19,6 +19,9 @@ from jumar.core.text import check_id, escape, natural
 from jumar.errors import UsageError
 
 ARTIFACTS: Final = "artifacts"
+ELSEWHERE: Final = "READ-ME.txt"
+"""The one file in ``artifacts/`` where an iteration's files lie among the objects of the root."""
+
 LOGS: Final = "logs"
 MANIFEST: Final = "manifest.json"
 METRICS: Final = "metrics.json"
@@ -38,9 +41,10 @@ _IGNORE: Final = ".gitignore"
 STOP: Final = "STOP"
 """The name of the file that asks loops to stop: in the root for all of them, in a loop's directory for that one."""
 
+OBJECTS: Final = "objects"
 REPLIES: Final = "replies"
 WORK: Final = "work"
-_OURS: Final = frozenset({_LOOPS, _RUNS, _SKIPPED, LOCKS, WORK, REPLIES, "quarantine", STOP, _IGNORE})
+_OURS: Final = frozenset({_LOOPS, _RUNS, _SKIPPED, LOCKS, WORK, REPLIES, OBJECTS, "quarantine", STOP, _IGNORE})
 
 
 def check_loop_id(loop_id: str) -> str:
@@ -168,6 +172,7 @@ class LoopPaths:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.root = root_of(directory)
+        self.objects = self.root / OBJECTS
         self.loop_json = directory / "loop.json"
         self.attempts = directory / "attempts"
         self.scratch = directory / "scratch"
@@ -263,7 +268,7 @@ def tidy_root(root: Path) -> list[str]:
         raise UsageError(f"{escape(str(root))} is no directory: remove it, or choose another one with --root")
     loops = loops_directory(root)
     with as_write_error("set something aside in", root):
-        told = moved_away(root, (root / LOCKS, root / WORK, root / REPLIES))
+        told = moved_away(root, (root / LOCKS, root / WORK, root / REPLIES, root / OBJECTS))
         if not list_loops(root):
             told += moved_away(root, (loops,))
         entries = loops.iterdir() if loops.is_dir() else ()
@@ -289,7 +294,7 @@ def open_to_owner(paths: LoopPaths, *, snapshots: bool = False, folders_only: bo
 
 
 def _around(paths: LoopPaths) -> tuple[Path, ...]:
-    above = () if paths.root == paths.directory else (paths.root, paths.directory.parent)
+    above = () if paths.root == paths.directory else (paths.root, paths.objects, paths.directory.parent)
     return (*above, paths.directory)
 
 

@@ -23,6 +23,7 @@ from jumar.core.text import escape, natural
 from jumar.errors import JumarError, NotFoundError, StoreDamagedError
 from jumar.loop.snapshots.content import Content, PlainFiles
 from jumar.loop.snapshots.manifest import Manifest, ManifestFile, compose, paths_listed
+from jumar.loop.snapshots.objects import Objects
 from jumar.loop.store.layout import ARTIFACTS, MANIFEST, METRICS, STAGE, LoopPaths, iteration_name
 from jumar.loop.store.reading import (
     Listing,
@@ -66,6 +67,7 @@ class LoopReader:
         self.config: Mapping[str, Any] = MappingProxyType(dict(fields.section("config").data))
         stored = fields.text_or_none("workdir")
         self.workdir = None if stored is None else Path(os.path.normpath(self.paths.directory / stored))
+        self.objects = Objects(self.paths.objects)
         self._lock = LoopLock(self.paths.lock)
         self._place = os.lstat(self.paths.directory)
         self._iterations = Listing(self.paths.iterations)
@@ -214,7 +216,7 @@ class LoopReader:
 
     def content(self, number: int) -> Content:
         """Return where the files of an iteration's snapshot lie, whether or not it was cleaned up."""
-        return PlainFiles(self.artifacts(number))
+        return self.objects if self.manifest(number).by_hash else PlainFiles(self.artifacts(number))
 
     def kept_checks(self) -> tuple[int, Manifest] | None:
         """Return the newest of ``checks/``, its number and what it holds; None when there is none. Errors: as for a manifest."""
@@ -284,7 +286,7 @@ class LoopReader:
         def complete(file: ManifestFile) -> Manifest:
             return compose(number, lambda n: file if n == number else self._manifest_file(n), self._manifests.get)
 
-        return read_pending(self.paths, iteration_name(number), self.trust.read, complete)
+        return read_pending(self.paths, iteration_name(number), self.trust.read, complete, self.objects)
 
     def _manifest_file(self, number: int) -> ManifestFile:
         path = self.paths.iteration(number) / MANIFEST

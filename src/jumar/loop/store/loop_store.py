@@ -15,6 +15,7 @@ from jumar.core.codec import encode
 from jumar.core.lock import move_aside, next_place
 from jumar.core.text import escape
 from jumar.errors import DuplicateIterationError, NotFoundError, StoreDamagedError, UsageError
+from jumar.loop.snapshots.content import PlainFiles
 from jumar.loop.snapshots.manifest import Manifest
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.loop.snapshots.snapshot import StatCache, take_snapshot
@@ -44,7 +45,6 @@ class LoopStore(LoopReader):
         super().__init__(directory)
         self.cache = StatCache()
         self._doubtful = False
-        self._made_here: set[int] = set()
         self.wrote: Callable[[str], object] = str
         self.moved: list[str] = []
 
@@ -217,7 +217,7 @@ class LoopStore(LoopReader):
         """
         with self._writing("stage an iteration in", self.paths.pending):
             target = self.paths.pending_iteration(number)
-            with self._building(number, attempt) as temporary:
+            with self._building(number, attempt) as temporary, self.objects.adding() as adding:
                 manifest, file = build(
                     temporary,
                     number=number,
@@ -229,18 +229,26 @@ class LoopStore(LoopReader):
                     loop=self.nonce,
                     base=self._base(),
                     cache=cache or self.cache,
+                    adding=adding,
                     logs=logs,
                     never=self._never(),
                     allow=None if quota is None else lambda sizes: quota.check_size(TreeSize(sizes)),
                 )
-                files.sync_tree(temporary, entries=len(manifest.entries))
+                files.sync_tree(temporary)
                 files.rename_new(temporary, target)
                 self.wrote(os.fspath(target))
         if logs is not None:
             with contextlib.suppress(OSError):
                 leftovers.remove_tree(logs)
         return Pending(
-            number=number, directory=target, stage=dict(stage), manifest=manifest, nonce=nonce, attempt=attempt, file=file
+            number=number,
+            directory=target,
+            stage=dict(stage),
+            manifest=manifest,
+            nonce=nonce,
+            attempt=attempt,
+            file=file,
+            content=self.objects if manifest.by_hash else PlainFiles(target / ARTIFACTS),
         )
 
     def commit(self, pending: Pending, record: IterationRecord) -> IterationRecord:
@@ -326,7 +334,6 @@ class LoopStore(LoopReader):
         """Add an iteration that was just acknowledged to what is known, and return its record as everybody reads it."""
         self.wrote(os.fspath(self.paths.iteration(number)))
         self._keep_manifest(number, manifest)
-        self._made_here = {number}
         record = self.record(number)
         self._iterations.names.add(iteration_name(number))
         self._views[number] = record.view()
@@ -454,12 +461,10 @@ class LoopStore(LoopReader):
         return (directory, directory.parent, self.paths.lock.parent)
 
     def _base(self) -> Base | None:
-        """Return the newest snapshot that is still there, for links and for the manifest's difference."""
+        """Return the newest snapshot that is still there, for the manifest's difference."""
         self._look_at_iterations()
-        for number in reversed(self._numbers):
-            if self.has_snapshot(number):
-                return Base(number, self.manifest(number), self.artifacts(number), checked=number in self._made_here)
-        return None
+        newest = next(filter(self.has_snapshot, reversed(self._numbers)), None)
+        return None if newest is None else Base(newest, self.manifest(newest))
 
 
 def _has_iterations(paths: LoopPaths) -> bool:

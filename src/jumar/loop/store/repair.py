@@ -23,6 +23,7 @@ from jumar.core.lock import QUARANTINE
 from jumar.core.text import escape
 from jumar.errors import ForgedError, JumarError, StoreDamagedError
 from jumar.loop.snapshots.manifest import Manifest
+from jumar.loop.snapshots.snapshot import store_again
 from jumar.loop.store.layout import ARTIFACTS, MANIFEST, METRICS, STAGE, iteration_name, iteration_number
 from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.reading import (
@@ -38,7 +39,7 @@ from jumar.loop.store.trust import place_of
 from jumar.loop.store.verify import NEWER, NOT_OURS, UNLIKE, verify
 from jumar.model.attempts import AttemptEnd, AttemptStart
 from jumar.model.decisions import Decision
-from jumar.model.records import IterationRecord, Reading
+from jumar.model.records import ArtifactDetail, IterationRecord, Reading
 
 _ROUNDS: Final = 100
 _ORDER: Final = ("decisions", "readings", "attempts", "pending", "iterations")
@@ -94,6 +95,27 @@ class _Round:
         self._problems = [problem for problem in problems if problem.fix != NEWER]
 
     def mendings(self) -> Iterator[Mending]:
+        again = list(self._stored_again())
+        yield from again or self._set_right()
+
+    def _stored_again(self) -> Iterator[Mending]:
+        """Take contents that are missing or altered among the objects from the working directory, where it has them still."""
+        workdir = self._store.workdir or Path(os.devnull)
+        found: dict[Problem, ArtifactDetail] = {}
+        for problem in self._problems:
+            folder, _, rest = os.path.relpath(problem.place, self._paths.iterations).partition(f"/{ARTIFACTS}/")
+            number = iteration_number(folder)
+            with contextlib.suppress(JumarError, OSError):
+                manifest = None if number is None else self._store.manifest(number)
+                detail = manifest.entries.get(rest) if manifest is not None and manifest.by_hash else None
+                if detail is not None and files.sha256_file(workdir / rest) == detail.content_hash:
+                    found[problem] = detail
+        act: Callable[[], object] = partial(store_again, self._store.objects, workdir, tuple(found.values()))
+        for problem in found:
+            yield Mending(problem.path, problem.what, "is stored again, from the working directory", act)
+            act = int  # all of them at once
+
+    def _set_right(self) -> Iterator[Mending]:
         wrong = {problem.place for problem in self._problems if problem.missing is None}
         units: dict[Path, list[Problem]] = {}
         for problem in self._problems:

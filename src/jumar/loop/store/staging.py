@@ -19,8 +19,19 @@ from jumar.core.text import escape, human_size
 from jumar.errors import StoreDamagedError
 from jumar.loop.snapshots.content import Content, PlainFiles
 from jumar.loop.snapshots.manifest import Manifest, ManifestFile
+from jumar.loop.snapshots.objects import Adding, Objects
 from jumar.loop.snapshots.snapshot import StatCache, take_snapshot
-from jumar.loop.store.layout import ARTIFACTS, LOGS, MANIFEST, METRICS, STAGE, LoopPaths, iteration_name, iteration_number
+from jumar.loop.store.layout import (
+    ARTIFACTS,
+    ELSEWHERE,
+    LOGS,
+    MANIFEST,
+    METRICS,
+    STAGE,
+    LoopPaths,
+    iteration_name,
+    iteration_number,
+)
 from jumar.loop.store.reading import Read, read_record
 from jumar.loop.store.trust import place_of
 from jumar.model.decisions import Decision
@@ -32,17 +43,19 @@ _KEPT_BYTES: Final = 64 << 20  # of all that a program left beside the logs of o
 _KEPT_FILES: Final = 1000
 _LEFT_OUT: Final = "left-out.txt"
 _UNREADABLE: Final = frozenset({errno.EACCES, errno.ENAMETOOLONG, errno.ENOENT, errno.ELOOP, errno.ENXIO})
+_ELSEWHERE: Final = """\
+The files of this iteration are kept by their content, once for all iterations that hold them, in objects/ of the root.
+`jumar files LOOP {number} -o DIRECTORY` writes them where you can look at them.
+"""
 _COMPACT_FROM: Final = 64  # entries from which indented JSON costs more than reading it is worth
 
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """The snapshot that a new one is compared with and linked to; ``checked`` when this process made it."""
+    """The iteration that the manifest of a new one may be the difference to."""
 
     number: int
     manifest: Manifest
-    artifacts: Path
-    checked: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +63,7 @@ class Pending:
     """A snapshot that is on disk and not yet acknowledged.
 
     ``stage`` is what the caller wanted kept with it; ``record`` is set when it was scored and only its last rename is missing;
-    ``file`` is ``manifest.json``, all or the difference to the iteration that it names.
+    ``file`` is ``manifest.json``, all or the difference to the iteration that it names. ``content`` is where its files lie.
     """
 
     number: int
@@ -61,6 +74,7 @@ class Pending:
     attempt: int | None
     record: IterationRecord | None = None
     file: ManifestFile
+    content: Content
 
     @property
     def logs(self) -> Path:
@@ -71,16 +85,9 @@ class Pending:
         return self.directory / ARTIFACTS
 
     @property
-    def content(self) -> Content:
-        return PlainFiles(self.artifacts)
-
-    @property
     def whole(self) -> bool:
         """Whether every file lies there, in its size. What they hold is compared wherever they are used."""
-        content = self.content
-        return self.artifacts.is_dir() and not any(
-            content.lacks(each) for each in self.manifest.entries.values() if each.kind != "special"
-        )
+        return self.artifacts.is_dir() and next(self.content.lacking(self.manifest.entries.values()), None) is None
 
 
 @contextlib.contextmanager
@@ -106,11 +113,12 @@ def build(
     loop: str,
     base: Base | None,
     cache: StatCache,
+    adding: Adding | None = None,
     logs: Path | None = None,
     never: tuple[Path, ...] = (),
     allow: Callable[[Mapping[str, int]], None] | None = None,
 ) -> tuple[Manifest, ManifestFile]:
-    """Fill the new directory ``temporary`` with snapshot, manifest, stage and logs. Nothing is synced.
+    """Fill the new directory ``temporary`` with snapshot, manifest, stage and logs. Nothing of it is synced, what is added is.
 
     For the arguments see :meth:`jumar.loop.store.loop_store.LoopStore.stage`; ``loop`` is the loop's nonce. Errors:
     :class:`jumar.errors.ArtifactError`, :class:`jumar.errors.StoreWriteError`; the directory is then the caller's to remove.
@@ -123,8 +131,7 @@ def build(
         paths,
         temporary / ARTIFACTS,
         previous=base.manifest if base else None,
-        previous_artifacts=base.artifacts if base else None,
-        previous_checked=base is not None and base.checked,
+        adding=adding,
         cache=cache,
         never=never,
         allow=allow,
@@ -133,6 +140,9 @@ def build(
     staged = {"format": FORMAT, "number": number, "nonce": nonce, "attempt": attempt, "stage": dict(stage)}
     place = place_of(loop, f"/{iteration_name(number)}/")
     with files.as_write_error("write", temporary):
+        if manifest.by_hash and adding is not None:
+            adding.finish()
+            write_plain(temporary / ARTIFACTS / ELSEWHERE, _ELSEWHERE.format(number=number).encode())
         write_plain(temporary / MANIFEST, file.encode(place + MANIFEST))
         write_plain(temporary / STAGE, encode(staged, sealed=True, place=place + STAGE))
         _copy_logs(logs, temporary / LOGS)
@@ -214,16 +224,18 @@ def clean_logs(logs: Path) -> None:
 def metrics_bytes(record: IterationRecord, manifest: Manifest, file: ManifestFile, loop: str) -> bytes:
     """Return ``metrics.json`` of the loop with this nonce, paths relative to it.
 
-    For a manifest with a base, only what differs from it is listed.
+    For a manifest with a base, only what differs from it is listed; where the files lie by their hashes, nothing: the iteration
+    is its own base then, and its manifest says it all.
     """
-    details = file.changed
+    details = () if manifest.by_hash else file.changed
     relative = f"iterations/{iteration_name(record.iteration_number)}"
     data = record.to_json()
     data["snapshot_path"] = f"{relative}/{ARTIFACTS}"
     data["artifacts"] = [f"{relative}/{ARTIFACTS}/{detail.path}" for detail in details if detail.kind != "special"]
     data["artifacts_detail"] = [detail.to_json() for detail in details]
-    if manifest.base is not None:
-        data["artifacts_base"] = manifest.base
+    base = record.iteration_number if manifest.by_hash else manifest.base
+    if base is not None:
+        data["artifacts_base"] = base
     return encode(data, compact=len(details) > _COMPACT_FROM, sealed=True, place=place_of(loop, f"{relative}/{METRICS}"))
 
 
@@ -235,7 +247,9 @@ def decision_bytes(decision: Decision, place: str | None = None) -> bytes:
     return encode(decision.to_json(), compact=entries > _COMPACT_FROM, sealed=True, place=place)
 
 
-def read_pending(paths: LoopPaths, name: str, read: Read, compose: Callable[[ManifestFile], Manifest]) -> Pending:
+def read_pending(
+    paths: LoopPaths, name: str, read: Read, compose: Callable[[ManifestFile], Manifest], objects: Objects
+) -> Pending:
     """Read one directory of ``pending/``. Errors: :class:`StoreDamagedError`; ``FileNotFoundError`` when it is gone."""
     directory = paths.pending / name
     number = iteration_number(name)
@@ -262,4 +276,5 @@ def read_pending(paths: LoopPaths, name: str, read: Read, compose: Callable[[Man
         nonce=stage.text("nonce"),
         attempt=stage.integer_or_none("attempt"),
         record=record,
+        content=objects if listed.by_hash else PlainFiles(directory / ARTIFACTS),
     )

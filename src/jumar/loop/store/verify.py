@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import itertools
 import os
 import stat
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
@@ -17,10 +19,10 @@ from jumar.core.files import read_store_file
 from jumar.core.findings import BACKUP, Findings, Planted, VerifyReport
 from jumar.core.redaction import current
 from jumar.core.text import escape
-from jumar.errors import FormatTooNewError, JumarError
+from jumar.errors import FormatTooNewError, JumarError, StoreDamagedError
 from jumar.loop.snapshots.manifest import Manifest, ManifestFile
 from jumar.loop.snapshots.snapshot import planted_in
-from jumar.loop.store.layout import ARTIFACTS, LOGS, MANIFEST, METRICS, STAGE, iteration_number
+from jumar.loop.store.layout import ARTIFACTS, ELSEWHERE, LOGS, MANIFEST, METRICS, STAGE, iteration_number
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.reading import (
     accepted_paths,
@@ -46,14 +48,18 @@ _TOLD: Final = 1_000
 _TRASH: Final = ".trash-"
 NEWER: Final = "upgrade jumar: this was written by a newer version"
 NOT_OURS: Final = "nothing that jumar wrote: move it elsewhere, or let `jumar repair` do that"
+ALTERED: Final = "has another content than was recorded"
 UNLIKE: Final = "does not list the artifacts that manifest.json lists"
 _RECORDED: Final = frozenset({"ok", "failed", "timeout", "blocked"})
 _UNPAID: Final = frozenset({"lost", "failed", "timeout", "interrupted", "rate_limited"})
 
 
-def verify(store: LoopReader) -> VerifyReport:
-    """Check the whole loop; damage is reported, never raised. Takes no lock: what a writer does meanwhile is not damage."""
-    check = _Check(store.paths.directory)
+def verify(store: LoopReader, *, quick: bool = False) -> VerifyReport:
+    """Check the whole loop; damage is reported, never raised. Takes no lock: what a writer does meanwhile is not damage.
+
+    ``quick`` looks whether all files are there, in their size, and reads none of them.
+    """
+    check = _Check(store.paths.directory, quick=quick)
     fresh = check.guard(store.paths.loop_json, lambda: LoopReader(store.paths.directory))
     if fresh is not None:
         check.look_at(fresh)
@@ -63,9 +69,10 @@ def verify(store: LoopReader) -> VerifyReport:
 class _Check(Findings):
     """The checks of a loop that need to know nothing but a path."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, quick: bool = False) -> None:
         super().__init__(directory)
-        self._hashes: dict[tuple[int, int], str] = {}
+        self._quick = quick
+        self._hashes: dict[tuple[int, int] | str, str] = {}
         self._redactor = current()
 
     def guard(self, path: Path, read: Callable[[], _T]) -> _T | None:
@@ -105,7 +112,8 @@ class _Check(Findings):
         before = len(self.problems)
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             if files.is_directory(directory):
-                self._compare(directory, manifest)
+                self._compare(directory, replace(manifest, entries={}) if manifest.by_hash else manifest)
+                self._compare_by_hash(directory, manifest.entries if manifest.by_hash else {})
         if files.is_directory(directory):
             return True
         del self.problems[before:]
@@ -126,6 +134,8 @@ class _Check(Findings):
         for path, entry in files.walk(directory, prune=is_unknown):
             detail = missing.pop(path, None)
             place = directory / path
+            if detail is None and manifest.by_hash and path == ELSEWHERE:
+                continue
             if detail is None:
                 self.problem(place, "is not in the manifest", NOT_OURS)
                 continue
@@ -151,19 +161,39 @@ class _Check(Findings):
             return "should be a regular file"
         if status.st_size != detail.size:
             return f"has {status.st_size:,} bytes, recorded were {detail.size:,}"
-        return None if self._hash(path, status) == detail.content_hash else "has another content than was recorded"
-
-    def _hash(self, path: str, status: os.stat_result) -> str:
+        if self._quick:
+            return None
         inode = status.st_dev, status.st_ino
-        if inode not in self._hashes:
-            self._hashes[inode] = files.sha256_file(Path(path))
-            names = planted_in(files.chunks_of(path), self._redactor) if self._redactor.knows_values else ()
-            if names:
-                shown = self._redactor.redact(self.shown(Path(path)))
-                self.planted.append(Planted(shown, tuple(sorted(names))))
+        return None if self._hash(inode, lambda: files.chunks_of(path), path) == detail.content_hash else ALTERED
+
+    def _compare_by_hash(self, directory: Path, entries: Mapping[str, ArtifactDetail]) -> None:
+        objects = self._store.objects
+        wrong = dict.fromkeys((each.path for each in objects.lacking(entries.values())), "its content is missing in objects/")
+        for path, detail in entries.items() if not self._quick else ():
+            if detail.kind == "file" and path not in wrong:
+                try:
+                    found = self._hash(detail.content_hash or "", partial(objects.chunks, detail), path)
+                except (StoreDamagedError, OSError) as error:
+                    wrong[path] = f"its content cannot be read: {error}"
+                else:
+                    wrong |= {} if found == detail.content_hash else {path: ALTERED}
+        for path, what in wrong.items():
+            self.problem(directory / path, what, BACKUP)
+
+    def _hash(self, once: tuple[int, int] | str, chunks: Callable[[], Iterator[bytes]], path: str) -> str:
+        """Return the hash of a content, which is read only the first time that ``once`` is asked for."""
+        if once not in self._hashes:
+            digest = hashlib.sha256()
+            for chunk in chunks():
+                digest.update(chunk)
+                self.bytes += len(chunk)
             self.files += 1
-            self.bytes += status.st_size
-        return self._hashes[inode]
+            self._hashes[once] = digest.hexdigest()
+            names = planted_in(chunks(), self._redactor) if self._redactor.knows_values else ()
+            if names:
+                shown = self._redactor.redact(self.shown(self._directory / path))
+                self.planted.append(Planted(shown, tuple(sorted(names))))
+        return self._hashes[once]
 
     def look_at(self, store: LoopReader) -> None:
         """Check the loop of ``store``, which was opened anew."""
@@ -412,5 +442,5 @@ def _contradictions(record: IterationRecord, number: int, listed: ManifestFile |
     score = record.quality_score
     if score is not None and not 0 <= score <= _BEST_SCORE:
         yield f"has a quality_score of {score}, outside of 0 to {_BEST_SCORE}"
-    if listed is not None and record.artifacts_detail != listed.changed:
+    if listed is not None and record.artifacts_detail != (() if listed.by_hash else listed.changed):
         yield UNLIKE

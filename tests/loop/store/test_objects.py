@@ -1,0 +1,299 @@
+"""Contents that several loops share: what is there twice, damaged, collected, or in the way."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from store_kit import AT, kept, kept_tree, put, record, stored_tree
+
+from jumar.app.removal import look_at, remove_loop
+from jumar.core.files import sha256_bytes
+from jumar.errors import StoreDamagedError, StoreWriteError
+from jumar.loop.decisions.cleanup import cleanup
+from jumar.loop.snapshots import objects as objects_module
+from jumar.loop.snapshots import snapshot
+from jumar.loop.snapshots.objects import Objects
+from jumar.loop.snapshots.restore import plan_restore, restore
+from jumar.loop.store.collect import collect
+from jumar.loop.store.loop_store import LoopStore
+from jumar.loop.store.repair import repair
+from jumar.loop.store.verify import verify
+
+NAMES = ("one", "two")
+
+
+@pytest.fixture(autouse=True)
+def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshot, "PLAIN_FILES", 2)
+
+
+@pytest.fixture
+def work(fresh_place: Path) -> Path:
+    put(fresh_place / "work", {"a.txt": b"a", "b.txt": b"b", "c.txt": b"c", "large": b"0" * 2_000_000, "link": "a.txt"})
+    return fresh_place / "work"
+
+
+@pytest.fixture
+def root(work: Path) -> Path:
+    return work / ".jumar"
+
+
+@pytest.fixture
+def loops(root: Path, work: Path) -> tuple[LoopStore, LoopStore]:
+    one, two = (LoopStore.create(root / "loops" / name, name, {"run": {}}, workdir=work, created_at=AT) for name in NAMES)
+    return one, two
+
+
+def files_of(root: Path) -> list[Path]:
+    return sorted(path for path in (root / "objects").iterdir() if path.name != ".lock")
+
+
+def altered(path: Path, at: int) -> None:
+    path.chmod(0o644)
+    data = bytearray(path.read_bytes())
+    data[at] ^= 1
+    path.write_bytes(data)
+
+
+def problems(store: LoopStore) -> set[tuple[str, str]]:
+    return {(problem.path, problem.what) for problem in verify(store).problems}
+
+
+def test_what_two_loops_hold_is_stored_once(loops: tuple[LoopStore, LoopStore], root: Path, work: Path) -> None:
+    for store in loops:
+        record(store, 1, (".",), work)
+    assert sorted(path.stat().st_size for path in files_of(root)) == [3 + 3 * 40 + 16, 2_000_000]
+    assert all(path.stat().st_mode & 0o777 == 0o444 for path in files_of(root))
+    tree = {path: content for path, content in stored_tree(work).items() if not path.startswith(".jumar")}
+    assert kept(loops[0], 1) == kept(loops[1], 1) == tree
+    assert verify(loops[0]).problems == verify(loops[1]).problems == ()
+    assert verify(loops[0]).bytes == 2_000_003
+
+
+def test_the_work_tree_shares_nothing_with_the_store(loops: tuple[LoopStore, LoopStore], root: Path, work: Path) -> None:
+    record(loops[0], 1, (".",), work)
+    (work / "large").write_bytes(b"1" * 2_000_000)
+    assert kept(loops[0], 1)["large"] == b"0" * 2_000_000
+    inodes = {path.stat().st_ino for path in files_of(root)}
+    assert not inodes & {path.lstat().st_ino for path in work.iterdir()}
+
+
+def test_a_cleanup_frees_what_no_loop_names(loops: tuple[LoopStore, LoopStore], root: Path, work: Path) -> None:
+    one, two = loops
+    for number in range(1, 6):
+        put(work, {"a.txt": b"a%d" % number, "large": bytes([number]) * 2_000_000})
+        record(one, number, (".",), work, quality=float(number))
+        if number == 2:
+            record(two, 1, (".",), work)
+    result = cleanup(one, keep=0, by="ada", at=AT)
+    assert result.removed == (1, 2, 3, 4)[: len(result.removed)]
+    assert 2_000_000 * (len(result.removed) - 1) < result.freed < 2_000_000 * (len(result.removed) - 1) + 1_000
+    assert kept(two, 1)["large"] == b"\x02" * 2_000_000
+    assert verify(one).problems == verify(two).problems == ()
+    found = look_at(two.paths.directory)
+    assert 2_000_000 < found.size < 2_100_000  # what only it holds goes with it
+    remove_loop(found)
+    assert len([path for path in files_of(root) if path.stat().st_size == 2_000_000]) == 5 - len(result.removed)
+    assert kept(one, 5)["a.txt"] == b"a5"
+
+
+def test_an_unreadable_loop_and_a_quarantine_keep_contents(loops: tuple[LoopStore, LoopStore], root: Path, work: Path) -> None:
+    one, two = loops
+    record(one, 1, (".",), work)
+    put(work, {"large": b"1" * 2_000_000})
+    record(two, 1, (".",), work)
+    before = files_of(root)
+    (two.paths.iteration(1) / "metrics.json").unlink()
+    two.paths.loop_json.write_bytes(b"{")
+    shutil.rmtree(one.paths.directory / "quarantine", ignore_errors=True)
+    one.quarantine(one.paths.iteration(1))
+    assert collect(root) == 0
+    assert files_of(root) == before
+    shutil.rmtree(one.paths.directory / "quarantine")
+    assert collect(root) == 2_000_000
+    shutil.rmtree(two.paths.directory)
+    collect(root)
+    assert files_of(root) == []
+
+
+def test_nothing_is_collected_while_a_snapshot_is_taken(loops: tuple[LoopStore, LoopStore], root: Path, work: Path) -> None:
+    one, two = loops
+    record(one, 1, (".",), work)
+    with two.objects.adding() as adding:
+        adding.begin()
+        shutil.rmtree(one.paths.iteration(1))
+        assert collect(root) == 0
+        assert adding.holds(sha256_bytes(b"a"), 1)
+    assert collect(root) > 2_000_000
+
+
+def test_a_store_that_is_locked_for_long_is_an_error(
+    loops: tuple[LoopStore, LoopStore], root: Path, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(objects_module, "_PATIENCE", 0.1)
+    record(loops[0], 1, (".",), work)
+    with (root / "objects/.lock").open("rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(StoreWriteError, match="locked by another jumar"):
+            record(loops[1], 1, (".",), work)
+        (root / "objects/.lock").unlink()  # who removes it takes it from nobody
+        record(loops[1], 1, (".",), work)
+    assert loops[1].iteration_numbers() == (1,)
+
+
+@pytest.fixture
+def damaged(loops: tuple[LoopStore, LoopStore], root: Path, work: Path) -> LoopStore:
+    store = loops[0]
+    record(store, 1, (".",), work)
+    put(work, {"d.txt": b"d"})
+    record(store, 2, (".",), work)
+    return store
+
+
+@pytest.mark.parametrize("how", ["altered", "gone", "cut off"])
+@pytest.mark.parametrize("there", [True, False])
+def test_damage_is_told_and_taken_from_the_working_directory(
+    damaged: LoopStore, root: Path, work: Path, how: str, there: bool
+) -> None:
+    pack = max((path for path in files_of(root) if path.suffix), key=lambda path: path.stat().st_size)
+    if how == "altered":
+        altered(pack, 1)  # of a, b and c the second
+    elif how == "gone":
+        pack.unlink()
+    else:
+        pack.chmod(0o644)
+        os.truncate(pack, pack.stat().st_size - 1)
+    what = "has another content than was recorded" if how == "altered" else "its content is missing in objects/"
+    wrong = {"b.txt"} if how == "altered" else {"a.txt", "b.txt", "c.txt"}
+    expected = {(f"iterations/iteration-00{number}/artifacts/{path}", what) for number in (1, 2) for path in wrong}
+    assert problems(LoopStore.open(damaged.paths.directory)) == expected
+    assert verify(damaged, quick=True).problems == () if how == "altered" else problems(damaged) == expected
+    fresh = LoopStore.open(damaged.paths.directory)
+    target = work.parent / "out"
+    target.mkdir()
+    with pytest.raises(StoreDamagedError, match=r"b\.txt|a\.txt"):
+        restore(plan_restore(fresh.manifest(1), fresh.content(1), target, ()))
+    if not there:
+        put(work, dict.fromkeys(wrong, b"changed"))
+    done, left = repair(fresh, by="ada", at=AT)
+    assert left == ()
+    assert {mending.does for mending in done} == (
+        {"is stored again, from the working directory"}
+        if there
+        else {"is moved to quarantine/ with its snapshot; the record stays, and nothing starts from it any more"}
+        | ({"is moved to quarantine/"} if not any(map(fresh.has_snapshot, (1, 2))) else set())
+    )
+    if there:
+        again = LoopStore.open(damaged.paths.directory)
+        assert problems(again) == set()
+        assert kept(again, 1)["b.txt"] == b"b"
+        assert kept(again, 2)["d.txt"] == b"d"
+
+
+def test_a_link_in_the_place_of_the_objects_is_moved_away(damaged: LoopStore, root: Path, work: Path) -> None:
+    elsewhere = work.parent / "elsewhere"
+    (root / "objects").rename(elsewhere)
+    (root / "objects").symlink_to(elsewhere)
+    assert {what for _, what in problems(LoopStore.open(damaged.paths.directory))} == {"its content is missing in objects/"}
+    put(work, {"e.txt": b"e"})
+    store = LoopStore.open(damaged.paths.directory)
+    record(store, 3, (".",), work)
+    assert not (root / "objects").is_symlink()
+    assert kept(store, 3)["a.txt"] == b"a"
+    assert sorted(elsewhere.iterdir())
+
+
+def test_leftovers_and_strangers_are_no_contents(damaged: LoopStore, root: Path, work: Path) -> None:
+    put(root / "objects", {"ab" * 32: b"not what its name says", f"{'cd' * 32}.pack": b"no pack", "README": b"?"})
+    (root / "objects" / f"{'ef' * 32}.pack").mkdir()
+    assert verify(LoopStore.open(damaged.paths.directory)).problems == ()
+    put(work, {"e.txt": b"e"})
+    record(damaged, 3, (".",), work)
+    assert kept(damaged, 3)["e.txt"] == b"e"
+    collect(root)
+    assert (root / "objects" / f"{'cd' * 32}.pack").exists()  # nobody knows what it held
+
+
+def test_sparse_files_stay_sparse(loops: tuple[LoopStore, LoopStore], root: Path, work: Path) -> None:
+    with (work / "holes").open("wb") as file:
+        file.seek(300_000)
+        file.write(b"end")
+    assert (work / "holes").stat().st_blocks * 512 < 100_000
+    record(loops[0], 1, (".",), work)
+    (stored,) = [path for path in files_of(root) if path.stat().st_size == 300_003]
+    target = work.parent / "out"
+    target.mkdir()
+    restore(plan_restore(loops[0].manifest(1), loops[0].content(1), target, ()))
+    assert all(path.stat().st_blocks * 512 < 100_000 for path in (stored, target / "holes"))
+    assert (target / "holes").read_bytes() == (work / "holes").read_bytes()
+
+
+def test_many_contents_go_into_several_packs(
+    loops: tuple[LoopStore, LoopStore], root: Path, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(objects_module, "_PACK", 10_000)
+    put(work, {f"f{number}": os.urandom(1_000) for number in range(100)})
+    record(loops[0], 1, (".",), work)
+    assert len(files_of(root)) == 11
+    pending = loops[0].stage(2, source=work, paths=["."], nonce="n", attempt=None, stage={}, logs=None)
+    assert kept_tree(pending.content, pending.manifest) == kept(loops[0], 1)
+    assert len(files_of(root)) == 11
+    for number in range(60):
+        (work / f"f{number}").unlink()
+    shutil.rmtree(pending.directory)
+    record(loops[0], 2, (".",), work)
+    loops[0].add_decision("cleanup", data={"iterations": [1]})
+    shutil.rmtree(loops[0].artifacts(1))
+    assert 40_000 < collect(root) < 70_000
+    assert verify(loops[0]).problems == ()
+
+
+ADD = """
+import sys
+from pathlib import Path
+from jumar.loop.snapshots import snapshot
+from jumar.loop.store.collect import collect
+from jumar.loop.store.loop_store import LoopStore
+from jumar.model import IterationRecord
+snapshot.PLAIN_FILES = 2
+root, name, work = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
+store = LoopStore.open(root / "loops" / name)
+for number in range(1, 16):
+    for each in range(4):
+        (work / f"{each}.txt").write_text(f"{each} of {number}\\n")
+    pending = store.stage(number, source=work, paths=["."], nonce="n", attempt=None, stage={}, logs=None)
+    store.commit(pending, IterationRecord(iteration_number=number, timestamp="2026-01-25T10:00:00Z", quality_score=1.0))
+    if number % 3 == 0:
+        store.add_decision("cleanup", data={"iterations": [number - 1]})
+        import shutil
+        shutil.rmtree(store.artifacts(number - 1))
+        collect(root)
+"""
+
+
+def test_two_processes_store_the_same_contents_and_collect(
+    loops: tuple[LoopStore, LoopStore], root: Path, work: Path, tmp_path: Path
+) -> None:
+    places = [tmp_path / name for name in NAMES]
+    for place in places:
+        place.mkdir()
+    running = [
+        subprocess.Popen([sys.executable, "-c", ADD, str(root), name, str(place)], cwd=work.parent)
+        for name, place in zip(NAMES, places, strict=True)
+    ]
+    assert [process.wait(timeout=60) for process in running] == [0, 0]
+    for store in loops:
+        fresh = LoopStore.open(store.paths.directory)
+        assert verify(fresh).problems == ()
+        there = [number for number in range(1, 16) if number % 3 != 2]
+        assert all(kept(fresh, number)["3.txt"] == b"3 of %d\n" % number for number in there)
+    collect(root)
+    objects = Objects(root / "objects")
+    objects.refresh()
+    assert 4 * 10 <= len(objects) <= 4 * 15
