@@ -326,6 +326,17 @@ def test_what_a_step_is_given_and_what_judges_it_is_what_it_was(tmp_path: Path, 
     honest_is_best(tmp_path)
 
 
+@pytest.mark.parametrize("act", ["pass", "os.unlink('cases.toml'); pathlib.Path('cases.toml').write_text('')"])
+def test_a_link_to_the_configuration_stays_one(tmp_path: Path, act: str) -> None:
+    write_given(tmp_path, act)
+    (tmp_path / "cases.toml").rename(tmp_path / "own.toml")
+    (tmp_path / "cases.toml").symlink_to("own.toml")
+    done = jumar(tmp_path, "cases", "run", "--json", timeout=60, check=0)
+    assert (act != "pass") == ("cases.toml" in done.stderr)
+    assert "own.toml" == str((tmp_path / "cases.toml").readlink())
+    honest_is_best(tmp_path)
+
+
 def resumed(tmp_path: Path, *options: str) -> subprocess.CompletedProcess[str]:
     return jumar(tmp_path, "cases", "run", "--json", *options, timeout=60)
 

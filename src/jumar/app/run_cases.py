@@ -24,6 +24,7 @@ from jumar.cases.records import CaseLimits, CaseListener, CaseStop, shown_rankin
 from jumar.cases.run_store import CaseSource, RunReader
 from jumar.cases.settings import ChainSettings, read_case_file, read_order
 from jumar.cases.steps import DRY_STEPS, dry_run_of
+from jumar.core.kept import Kept, copies_of, leading_to
 from jumar.core.leftovers import give_rights
 from jumar.core.text import escape, nearest
 from jumar.errors import ConfigError, NotFoundError, NothingEvaluatedError, StoreDamagedError
@@ -49,12 +50,12 @@ class CasesRequest:
     """What a person asked to run: a configuration, and what the command line says instead. None: what the file says.
 
     ``base`` is the directory that relative paths of the file start from; those of options start where they were typed.
-    ``file`` is where the configuration lies, and what it held.
+    ``file`` is the file of the configuration, with the links that lead to it.
     """
 
     config: CasesConfig
     base: Path
-    file: tuple[Path, bytes] | None = None
+    file: tuple[Kept, ...] = ()
     output_root: Path
     run_id: str | None = None
     resume: bool = False
@@ -118,7 +119,7 @@ def cases_request(config: Path | None, *, output_root: Path | None, root: Path |
     """
     path = config or Path(_DEFAULT)
     path = path / _DEFAULT if path.is_dir() else path
-    loaded, content = load_cases_config(path), path.read_bytes()
+    loaded, kept = load_cases_config(path), copies_of(leading_to(path))
     configured = loaded.run.output_root
     if output_root is None and configured is None:
         root = root or path.parent / DEFAULT_ROOT
@@ -127,7 +128,7 @@ def cases_request(config: Path | None, *, output_root: Path | None, root: Path |
         output_root = runs_directory(root.absolute())
     output_root = Path(path.parent / (configured or "") if output_root is None else output_root).absolute()
     give_rights(output_root)
-    return CasesRequest(config=loaded, base=path.parent, file=(path.absolute(), content), output_root=output_root, **options)
+    return CasesRequest(config=loaded, base=path.parent, file=kept, output_root=output_root, **options)
 
 
 def run_cases(

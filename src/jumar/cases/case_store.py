@@ -211,11 +211,11 @@ class CaseStore(CaseReader):
         for path in self.given.intruders():
             where = self._clear(self.given.workdir / path)
             self.told.append(f"{escape(path)} would run instead of a module of the judge's, and was taken out{where}")
-        if self.given.config is not None and not files.holds(*self.given.config):
-            path, content = self.given.config
-            where = self._clear(path)
-            files.replace_file(path, content)
-            self._tell_again(path.name, where, again=True)
+        for kept in self.given.config:
+            if kept.differs():
+                where = self._clear(kept.path)
+                kept.restore()
+                self._tell_again(kept.path.name, where, again=not kept.differs())
         for program in self.given.judge_changed():
             if program.path not in self._gone:
                 where = self._clear(self.given.workdir / program.path)

@@ -12,6 +12,7 @@ from pathlib import Path
 from jumar.cases.records import JudgeFile, RoleFile
 from jumar.cases.role_files import copy_as_recorded, is_as_recorded
 from jumar.core import files, leftovers
+from jumar.core.kept import Kept
 from jumar.processes.bytecode import clear_bytecode
 from jumar.processes.check_files import installed_modules, standing_in
 
@@ -34,7 +35,7 @@ class Given:
 
     All of it is empty for a run of an older jumar. ``absent`` are paths in ``workdir`` that would run instead of the judge's own
     module, were they there, and ``beside`` what stood in for an installed module when the run began. ``contents`` are what the
-    run was made from: contents, or files that have them; ``config`` is the configuration in use, and what it holds.
+    run was made from: contents, or files that have them; ``config`` is the configuration in use.
     ``elsewhere`` returns the files of the run that had the content of another when they were recorded.
     """
 
@@ -44,7 +45,7 @@ class Given:
     judge: tuple[JudgeFile, ...]
     absent: tuple[str, ...]
     beside: tuple[str, ...]
-    config: tuple[Path, bytes] | None
+    config: tuple[Kept, ...]
     contents: tuple[bytes | Path, ...]
     elsewhere: Callable[[RoleFile], Iterable[Path]]
 

@@ -20,6 +20,7 @@ from jumar.cases.records import CarriedFrom, CaseInputs, JudgeFile, RoleFile
 from jumar.cases.role_files import is_as_recorded, role_file
 from jumar.core import files, leftovers
 from jumar.core.codec import FORMAT, encode
+from jumar.core.kept import Kept
 from jumar.core.lock import LoopLock
 from jumar.core.marks import MARK
 from jumar.core.text import escape
@@ -196,7 +197,7 @@ class RunStore(RunReader):
         directory: Path,
         contents: Mapping[str, bytes | Path] | None = None,
         workdir: Path = Path(),
-        config: tuple[Path, bytes] | None = None,
+        config: tuple[Kept, ...] = (),
     ) -> None:
         super().__init__(directory)
         self.told: list[str] = []

@@ -16,6 +16,7 @@ from jumar.cases.judgement import BUILTINS, NO_SCALES, check_expression
 from jumar.cases.ranking import Condition, check_limits
 from jumar.cases.records import CHAIN_NAME, CaseLimits
 from jumar.cases.run_store import CaseSource
+from jumar.core.kept import Kept
 from jumar.core.text import escape, nearest, plural
 from jumar.errors import ConfigError
 from jumar.model.budget.gate import check_budget
@@ -110,7 +111,7 @@ class ChainSettings:
     carry_if: tuple[Condition, ...] = ()
     dry_run: DryRun | None = None
     recorded: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType(dict[str, Any]()))
-    config: tuple[Path, bytes] | None = None
+    config: tuple[Kept, ...] = ()
     confirmed: frozenset[str] = frozenset()
 
 

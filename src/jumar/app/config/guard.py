@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from jumar.core.codec import Fields
 from jumar.core.files import sha256_file
+from jumar.core.kept import leading_to
 from jumar.core.text import escape
 from jumar.errors import ConfigError, JumarError
 from jumar.loop.checks.runners.configuration import is_own
@@ -52,21 +53,12 @@ def guard_rules(config: JumarConfig, *, workdir: Path, base: Path, path: Path | 
     return GuardRules(
         protect=tuple(config.loop.protect),
         files=files,
-        kept=tuple(_leading_to(path)),
+        kept=tuple(leading_to(path)),
         ran=tuple((workdir / file.path, file.used_by) for file in ran if file.path not in known),
         notices=(*_notices(config, sources, workdir, path), *_unmatched(config.loop.protect, workdir)),
         absent=shadows(sources, workdir=workdir),
         installed=installed_modules(sources, workdir=workdir) if config.loop.protect else frozenset(),
     )
-
-
-def _leading_to(path: Path | None) -> Iterator[tuple[Path, str]]:
-    """Yield the file of the configuration, and the links by which it is found."""
-    seen: set[Path] = set()
-    while path is not None and path not in seen and os.path.lexists(path):
-        seen.add(path)
-        yield path.absolute(), "the configuration in use"
-        path = path.parent / path.readlink() if path.is_symlink() else None
 
 
 def _sources(config: JumarConfig, base: Path) -> Iterator[CheckSource]:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from jumar.core import files, leftovers
 from jumar.core.file_cache import times_tell
+from jumar.core.kept import VERSIONS, Kept, copies_of, keep_versions, put
 from jumar.core.leftovers import is_of_the_machine
 from jumar.core.record import Record
 from jumar.core.text import escape
@@ -32,7 +33,6 @@ from jumar.loop.snapshots.snapshot import StatCache
 from jumar.loop.store.layout import ARTIFACTS
 from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.tamper_check import Damage, StoreWatch
-from jumar.loop.workspace.kept import VERSIONS, Kept, copies_of, keep_versions, put
 from jumar.loop.workspace.surroundings import Surroundings
 from jumar.loop.workspace.workspace import Workspace
 from jumar.model.records import ArtifactDetail

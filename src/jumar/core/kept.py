@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -44,13 +44,26 @@ class Kept:
     def put_back(self, logs: Path) -> str:
         """Make it as it was, its present version kept below ``logs``; return what became of it, for the person."""
         keep_versions(self.path.parent, (self.path.name,), logs / VERSIONS)
+        self.restore()
+        return "and could not be put back: look at it before the next run" if self.differs() else "and put back"
+
+    def restore(self) -> None:
+        """Make it as it was, whatever stands in its place; one that cannot be written stays."""
         if self.content is not None:
             put(self.path, self.content, self.mode)
         elif self.target is not None:
             with contextlib.suppress(OSError):
                 leftovers.remove_any(self.path)
                 self.path.symlink_to(self.target)
-        return "and could not be put back: look at it before the next run" if self.differs() else "and put back"
+
+
+def leading_to(path: Path | None) -> Iterator[tuple[Path, str]]:
+    """Yield the file of a configuration, and the links by which it is found; nothing of none."""
+    seen: set[Path] = set()
+    while path is not None and path not in seen and os.path.lexists(path):
+        seen.add(path)
+        yield path.absolute(), "the configuration in use"
+        path = path.parent / path.readlink() if path.is_symlink() else None
 
 
 def copies_of(wanted: Iterable[tuple[Path, str]]) -> tuple[Kept, ...]:
