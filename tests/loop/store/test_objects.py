@@ -7,13 +7,14 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from store_kit import AT, kept, kept_tree, put, record, stored_tree
 
 from jumar.app.removal import look_at, remove_loop
-from jumar.core.files import sha256_bytes
+from jumar.core.files import copy_alike, sha256_bytes
 from jumar.errors import StoreDamagedError, StoreWriteError
 from jumar.loop.decisions.cleanup import cleanup
 from jumar.loop.snapshots import objects as objects_module
@@ -256,6 +257,7 @@ def test_many_contents_go_into_several_packs(
 
 ADD = """
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from jumar.loop.snapshots import snapshot
 from jumar.loop.store.collect import collect
@@ -297,3 +299,39 @@ def test_two_processes_store_the_same_contents_and_collect(
     objects = Objects(root / "objects")
     objects.refresh()
     assert 4 * 10 <= len(objects) <= 4 * 15
+
+
+@pytest.fixture
+def xfs(tmp_path: Path) -> Iterator[Path]:
+    """A file system that shares blocks."""
+    image, place = tmp_path / "image", tmp_path / "xfs"
+    place.mkdir()
+    if os.geteuid() or not shutil.which("mkfs.xfs"):
+        pytest.skip("only root may mount, and xfs has to be installed")
+    with image.open("wb") as file:
+        file.truncate(400 << 20)
+    subprocess.run(["mkfs.xfs", "-q", image], check=True)
+    if subprocess.run(["mount", "-o", "loop", image, place], check=False, capture_output=True).returncode:
+        pytest.skip("nothing may be mounted here")
+    yield place
+    subprocess.run(["umount", place], check=True)
+
+
+def test_blocks_are_shared_where_the_file_system_can(xfs: Path) -> None:
+    work = xfs / "work"
+    put(work, {"large": os.urandom(40_000_000), "a": b"a"})
+    os.sync()
+    before = os.statvfs(xfs)
+    store = LoopStore.create(work / ".jumar/loops/one", "one", {"run": {}}, workdir=work, created_at=AT)
+    record(store, 1, (".",), work)
+    (xfs / "out").mkdir()
+    restore(plan_restore(store.manifest(1), store.content(1), xfs / "out", ()))
+    copy_alike(work / "large", xfs / "copy")
+    os.sync()
+    after = os.statvfs(xfs)
+    assert (before.f_bfree - after.f_bfree) * before.f_bsize < 4_000_000
+    with (work / "large").open("r+b") as file:
+        file.write(b"changed")
+    content = kept(store, 1)["large"]
+    assert isinstance(content, bytes)
+    assert content == (xfs / "out/large").read_bytes() == (xfs / "copy").read_bytes() != (work / "large").read_bytes()
