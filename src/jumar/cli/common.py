@@ -18,7 +18,7 @@ import click
 
 from jumar.core.given import as_given
 from jumar.core.text import escape, escape_block, in_ascii, nearest, wrapped
-from jumar.errors import LockedError, NotFoundError, StoreDamagedError, StoreWriteError, UsageError
+from jumar.errors import LockedError, NotFoundError, NothingEvaluatedError, StoreDamagedError, StoreWriteError, UsageError
 from jumar.loop.store.layout import list_loops, loops_directory, root_of
 from jumar.loop.store.running import newest_loop
 from jumar.model.selection import refuse_percent
@@ -94,6 +94,16 @@ def loop_or_iteration(root: Path, loop: str | None, number: int | None, iteratio
         except NotFoundError:
             return None, int(loop)
     return loop, chosen
+
+
+def chosen_iteration(store: LoopStore) -> int:
+    """Return the iteration that is selected. Errors: :class:`NothingEvaluatedError` where there is none."""
+    from jumar.loop.report.read import load_report
+
+    chosen = load_report(store).chosen
+    if chosen is None:
+        raise NothingEvaluatedError(f"loop '{store.loop_id}' has no selected iteration: none has a valid score")
+    return chosen
 
 
 def way_to_apply(number: str) -> str:

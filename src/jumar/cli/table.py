@@ -19,6 +19,7 @@ COMMANDS: Commands = {
     "doctor": ("jumar.cli.doctor:doctor_command", "Check this machine and configuration before a run."),
     "evaluate": ("jumar.cli.judging.evaluate:evaluate_command", "Score items: stories, answers, summaries, anything."),
     "export": ("jumar.cli.loop.export:export_command", "Write a loop as a table for pandas or Polars."),
+    "files": ("jumar.cli.loop.files:files_command", "List an iteration's files, or write them to a directory."),
     "hook": ("jumar.cli.mcp:hook_command", "Answer a hook of Claude Code; the plugin calls it."),
     "init": ("jumar.cli.init:init_command", "Write a commented jumar.toml to start from."),
     "list": ("jumar.cli.loop.list:list_command", "List the loops."),

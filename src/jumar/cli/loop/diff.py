@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from jumar.cli.common import (
+    chosen_iteration,
     colour_wanted,
     loop_argument,
     loop_or_iteration,
@@ -22,9 +23,8 @@ from jumar.cli.common import (
 from jumar.cli.terminal.output import Column, TableRow, print_table
 from jumar.core.redaction import current, redacted_json
 from jumar.core.text import escape, escape_block, plural
-from jumar.errors import NotFoundError, NothingEvaluatedError, UsageError
+from jumar.errors import NotFoundError, UsageError
 from jumar.loop.report.diff import PathChange, SnapshotDiff, diff_snapshots, render_diff
-from jumar.loop.report.read import load_report
 from jumar.loop.store.loop_store import LoopStore
 
 _EPILOG = """\b
@@ -89,9 +89,7 @@ def _meant(*words: str | None) -> tuple[str | None, tuple[int, int] | None]:
 
 
 def _best_pair(store: LoopStore, other: int | None) -> tuple[int, int]:
-    chosen = load_report(store).chosen if other is None else other
-    if chosen is None:
-        raise NothingEvaluatedError(f"loop '{store.loop_id}' has no selected iteration: none has a valid score")
+    chosen = chosen_iteration(store) if other is None else other
     kept = [number for number in store.iteration_numbers() if store.has_snapshot(number)]
     if not kept:
         raise NotFoundError(f"loop '{store.loop_id}' has no snapshot left to compare with")

@@ -88,7 +88,7 @@ def plan_apply(store: LoopStore, iteration: int, workdir: Path, rules: ArtifactR
         restoring = plan_restore(manifest, content, target, ours, cache=store.cache)
         refuse_leading_out(restoring, target)
         changes, unchanged, skipped = _compare(tree, restoring, manifest)
-        _refuse_own_files(store, target, changes)
+        refuse_own_files(store, target, (change.path for change in changes))
         around = directories(tree, changes)
     return ApplyPlan(
         iteration=iteration,
@@ -137,7 +137,7 @@ def snapshot_of(store: LoopStore, iteration: int) -> tuple[Manifest, Content]:
         raise NotFoundError(f"there is no iteration {iteration} in loop '{store.loop_id}'; {known}")
     if not store.has_snapshot(iteration):
         if "origin" in store.config:
-            raise UsageError(f"iteration {iteration} was imported without its files: there is nothing to apply")
+            raise UsageError(f"iteration {iteration} was imported without its files: there are none here")
         raise UsageError(f"the snapshot of iteration {iteration} was cleaned up; its record is all that is left of it")
     return store.manifest(iteration), store.content(iteration)
 
@@ -177,9 +177,9 @@ def _compare(tree: Tree, restoring: RestorePlan, manifest: Manifest) -> tuple[li
     return changes, unchanged, skipped
 
 
-def _refuse_own_files(store: LoopStore, workdir: Path, changes: Iterable[Change]) -> None:
+def refuse_own_files(store: LoopStore, workdir: Path, paths: Iterable[str]) -> None:
     """Refuse to write into the store or a repository's own files, whatever a manifest says."""
     root = store.paths.root
-    for change in changes:
-        if ".git" in change.path.lower().split("/") or (workdir / change.path).is_relative_to(root):
-            raise UsageError(f"the snapshot holds {listed([change.path])}, which belongs to git or to jumar; it is not written")
+    for path in paths:
+        if ".git" in path.lower().split("/") or (workdir / path).is_relative_to(root):
+            raise UsageError(f"the snapshot holds {listed([path])}, which belongs to git or to jumar; it is not written")
