@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from commands import call
 from store_kit import AT, kept, kept_tree, put, record, stored_tree
 
 from jumar.app.removal import look_at, remove_loop
@@ -195,6 +196,18 @@ def test_damage_is_told_and_taken_from_the_working_directory(
         assert problems(again) == set()
         assert kept(again, 1)["b.txt"] == b"b"
         assert kept(again, 2)["d.txt"] == b"d"
+
+
+@pytest.mark.parametrize(("what", "code"), [("altered", 0), ("gone", 14)])
+def test_a_quick_verify_looks_whether_contents_are_there(damaged: LoopStore, root: Path, what: str, code: int) -> None:
+    pack = max((path for path in files_of(root) if path.suffix), key=lambda path: path.stat().st_size)
+    altered(pack, 1) if what == "altered" else pack.unlink()
+    called = call("verify", "one", "--quick", "--root", root, check=code)
+    verdict = "ok" if what == "altered" else "6 problems"
+    assert called.out.endswith(f"one: {verdict} (2 iterations, contents not re-hashed)\n")
+    document = call("verify", "one", "--quick", "--root", root, "--json", check=code).document
+    assert (document["quick"], document["loops"][0]["files"], document["loops"][0]["bytes"]) == (True, 0, 0)
+    assert "quick" not in call("verify", "one", "--root", root, "--json", check=14).document
 
 
 def test_a_link_in_the_place_of_the_objects_is_moved_away(damaged: LoopStore, root: Path, work: Path) -> None:

@@ -28,6 +28,7 @@ _EPILOG = """\b
 Examples:
   jumar verify readme-polish
   jumar verify                    all loops
+  jumar verify --quick            is everything there? Stored files are not read
   jumar verify --json --quiet
 
 Exit code: 0 when everything is as it was written, 14 when anything is damaged."""
@@ -35,24 +36,27 @@ Exit code: 0 when everything is as it was written, 14 when anything is damaged."
 
 @click.command("verify", epilog=_EPILOG)
 @loop_argument
+@click.option("--quick", is_flag=True, help="Only look whether every stored file is there, in its size; read the records alone.")
 @standard_options
-def verify_command(loop: str | None, root: Path, *, as_json: bool, quiet: bool) -> int:
+def verify_command(loop: str | None, root: Path, *, quick: bool, as_json: bool, quiet: bool) -> int:
     """Re-hash everything that a loop stored, and read every record; without LOOP, of all loops.
 
     Nothing is changed. Each problem says what can be done about it.
     """
     if loop is not None:
-        results = [_verified(root, find_loop(root, loop))]
+        results = [_verified(root, find_loop(root, loop), quick=quick)]
     else:
         root = listed_root(root)
-        results = [_verified(root, summary.directory) for summary in list_summaries(root) if summary.state.name != "foreign"]
+        listed = [summary.directory for summary in list_summaries(root) if summary.state.name != "foreign"]
+        results = [_verified(root, directory, quick=quick) for directory in listed]
         if not root.is_dir():
             raise NotFoundError(f"there is no folder {escape(str(root))}, so nothing to verify; name another one with --root")
     damaged = any(report.problems for _, _, report in results)
     if as_json:
-        print_json({"ok": not damaged, "loops": [{"loop_id": name} | report.to_json() for name, _, report in results]})
+        said = {"ok": not damaged, "quick": True} if quick else {"ok": not damaged}
+        print_json({**said, "loops": [{"loop_id": name} | report.to_json() for name, _, report in results]})
     else:
-        _print(results, quiet=quiet)
+        _print(results, quick=quick, quiet=quiet)
     return StoreDamagedError.exit_code if damaged else 0
 
 
@@ -60,7 +64,7 @@ Verified = tuple[str, Path, VerifyReport]
 """A loop's name, where it is, and what was found."""
 
 
-def _verified(root: Path, directory: Path) -> Verified:
+def _verified(root: Path, directory: Path, *, quick: bool) -> Verified:
     try:
         store = open_loop(root, str(directory.absolute()))
     except StoreDamagedError as error:
@@ -69,7 +73,7 @@ def _verified(root: Path, directory: Path) -> Verified:
         if root_of(directory) == directory:
             raise
         return _unreadable(directory, "missing")
-    return store.loop_id, directory, verify(store)
+    return store.loop_id, directory, verify(store, quick=quick)
 
 
 def _unreadable(directory: Path, what: str) -> Verified:
@@ -79,7 +83,7 @@ def _unreadable(directory: Path, what: str) -> Verified:
     return directory.name, directory, VerifyReport(problems=(problem,), files=0, bytes=0, iterations=0)
 
 
-def _print(results: list[Verified], *, quiet: bool) -> None:
+def _print(results: list[Verified], *, quick: bool, quiet: bool) -> None:
     for loop_id, directory, report in results:
         name = escape(loop_id)
         for problem in report.problems:
@@ -94,5 +98,5 @@ def _print(results: list[Verified], *, quiet: bool) -> None:
         for note in report.notes:
             print_text(f"{name}: note: {note}")
         verdict = plural(len(report.problems), "problem") if report.problems else "ok"
-        counts = f"{plural(report.iterations, 'iteration')}, {plural(report.files, 'file')}, {size(report.bytes)} re-hashed"
-        print_text(f"{name}: {verdict} ({counts})")
+        hashed = "contents not re-hashed" if quick else f"{plural(report.files, 'file')}, {size(report.bytes)} re-hashed"
+        print_text(f"{name}: {verdict} ({plural(report.iterations, 'iteration')}, {hashed})")
