@@ -37,6 +37,7 @@ class GuardRules:
     files: tuple[CheckFile, ...] = ()
     kept: tuple[tuple[Path, str], ...] = ()
     ran: tuple[tuple[Path, str], ...] = ()
+    at_base: frozenset[str] = frozenset()
     notices: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
     installed: frozenset[str] = frozenset()

@@ -15,6 +15,15 @@ import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.machinery import (
+    BYTECODE_SUFFIXES,
+    EXTENSION_SUFFIXES,
+    SOURCE_SUFFIXES,
+    ExtensionFileLoader,
+    FileFinder,
+    SourceFileLoader,
+    SourcelessFileLoader,
+)
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal, cast
@@ -237,8 +246,29 @@ def describe_exception(error: BaseException) -> str:
     return f"{name}: {' '.join(text.split())[:500]}" if text else name
 
 
+class _FromSource(SourceFileLoader):
+    """Reads no bytecode: what lies beside a source may be that of another, which an agent put there."""
+
+    def path_stats(self, path: str) -> Mapping[str, Any]:
+        raise OSError(f"the bytecode of {path} is not looked for")
+
+
+def _finder_in(search: Sequence[str]) -> Callable[[str], FileFinder]:
+    """Return the path hook for what lies below one of these directories and is not installed there."""
+    built, compiled = (ExtensionFileLoader, EXTENSION_SUFFIXES), (SourcelessFileLoader, BYTECODE_SUFFIXES)
+
+    def finder(path: str) -> FileFinder:
+        place = Path(path)
+        if not any(place.is_relative_to(each) for each in search) or {"site-packages", "dist-packages"} & {*place.parts}:
+            raise ImportError(path)
+        return FileFinder(path, built, (_FromSource, SOURCE_SUFFIXES), compiled)
+
+    return finder
+
+
 def _load(reference: str, search: Sequence[str]) -> Callable[[StepContext | CaseStepContext], object]:
     sys.path[0:0] = search
+    sys.path_hooks.insert(0, _finder_in(search))
     module_name, _, path = reference.partition(":")
     found: object = importlib.import_module(module_name)
     for name in path.split("."):

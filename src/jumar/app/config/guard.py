@@ -49,16 +49,27 @@ def guard_rules(config: JumarConfig, *, workdir: Path, base: Path, path: Path | 
     files = check_files(sources, workdir=workdir, base=base.resolve(), is_candidate=literal.__contains__)
     at_end = CheckSource(label="which [loop] on_stop runs", command=_command(config.loop.on_stop))
     ran = check_files([at_end], workdir=workdir, base=base.resolve(), is_candidate=literal.__contains__)
+    there = check_files(_at_base(config, base), workdir=workdir, base=base.resolve(), is_candidate=literal.__contains__)
     known = {file.path for file in files}
     return GuardRules(
         protect=tuple(config.loop.protect),
         files=files,
         kept=tuple(leading_to(path)),
         ran=tuple((workdir / file.path, file.used_by) for file in ran if file.path not in known),
+        at_base=frozenset(file.path for file in there if file.in_tree),
         notices=(*_notices(config, sources, workdir, path), *_unmatched(config.loop.protect, workdir)),
         absent=shadows(sources, workdir=workdir),
         installed=installed_modules(sources, workdir=workdir) if config.loop.protect else frozenset(),
     )
+
+
+def _at_base(config: JumarConfig, base: Path) -> Iterator[CheckSource]:
+    """Yield what runs in the person's own directory wherever iterations are made: functions, and judges that are programs."""
+    functions = (part.python for part in (*config.validators, *config.scorers))
+    yield from (CheckSource(label="", reference=name) for name in functions if name is not None)
+    judges: list[Mapping[str, Any]] = [each.judge_options() for each in config.scorers if each.builtin == "judge"]
+    judges += [] if config.evaluator is None else [_given(config.evaluator.options())]
+    yield from (CheckSource(label="", files=(), read=tuple(_given_to_judge(options, base))) for options in judges)
 
 
 def _sources(config: JumarConfig, base: Path) -> Iterator[CheckSource]:

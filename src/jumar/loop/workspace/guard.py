@@ -364,8 +364,19 @@ class Guard:
             yield Finding(message=f"{_some(sorted(new))} {verb} taken out (protect; {free})")
 
     def _elsewhere(self, workspace: Workspace) -> Iterator[Finding]:
-        """Compare the files of checks of which there is no copy: outside of the working directory, or too large."""
-        for file in self._outside:
+        """Compare the files of checks of which there is no copy: outside of the working directory, or too large.
+
+        Of an iteration that is made elsewhere, what runs from the person's own directory is outside too.
+        """
+        found, origin = self._outside, workspace.origin
+        if workspace.directory != origin:
+            there = (file for file in self._rules.files if file.path in self._rules.at_base)
+            found = (*found, *(replace(file, path=os.fspath(origin / file.path), in_tree=False) for file in there))
+            for path in (origin / path for path in self._rules.absent):
+                if os.path.lexists(path):
+                    what = f"{escape(os.fspath(path))} would run instead of what a check names: take it away"
+                    yield Finding(message=what, distrust=True)
+        for file in found:
             path = workspace.directory / file.path if file.in_tree else Path(file.path)
             now = self._digest(path)
             if now != file.digest:
