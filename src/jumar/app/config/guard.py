@@ -67,9 +67,14 @@ def _at_base(config: JumarConfig, base: Path) -> Iterator[CheckSource]:
     """Yield what runs in the person's own directory wherever iterations are made: functions, and judges that are programs."""
     functions = (part.python for part in (*config.validators, *config.scorers))
     yield from (CheckSource(label="", reference=name) for name in functions if name is not None)
-    judges: list[Mapping[str, Any]] = [each.judge_options() for each in config.scorers if each.builtin == "judge"]
-    judges += [] if config.evaluator is None else [_given(config.evaluator.options())]
-    yield from (CheckSource(label="", files=(), read=tuple(_given_to_judge(options, base))) for options in judges)
+    yield from (CheckSource(label="", files=(), read=tuple(_given_to_judge(each, base))) for each in _judges(config))
+
+
+def _judges(config: JumarConfig) -> Iterator[Mapping[str, Any]]:
+    """Yield the options of each judge."""
+    yield from (scorer.judge_options() for scorer in config.scorers if scorer.builtin == "judge")
+    if config.evaluator is not None:
+        yield _given(config.evaluator.options())
 
 
 def _sources(config: JumarConfig, base: Path) -> Iterator[CheckSource]:
@@ -218,12 +223,18 @@ def changed_checks(store: LoopStore, rules: GuardRules, *, accepting: bool) -> l
     return [escape(f"{path}: {'changed' if path in now else 'gone'} since the loop was started") for path in changed]
 
 
-def refuse_changed_modules(store: LoopReader, config: JumarConfig, *, workdir: Path, base: Path) -> None:
-    """Refuse to import into this process what is not as when the loop was started or last accepted: a generator may have made it.
+def refuse_changed_parts(store: LoopReader, config: JumarConfig, *, workdir: Path, base: Path) -> None:
+    """Refuse to take into this process what is not as when the loop was started or last accepted: a generator may have made it.
 
-    What is not on record, of a hook that was added since, is the person's word. Errors: :class:`jumar.errors.ConfigError`.
+    That is what judges by, which is read before anything could be put back, and what is imported. What is not on record, of a
+    hook that was added since, is the person's word. Errors: :class:`jumar.errors.ConfigError`.
     """
     recorded = {file.path: file.digest for file in _recorded(store) or ()}
+    for path in (path for options in _judges(config) for path in _read_by(options, base)):
+        known = recorded.get(_path_in(Path(os.path.normpath(path)), workdir))
+        if known is not None and not (path.is_file() and sha256_file(path.resolve()) == known):
+            what = f"{path}, by which it is judged, is not as when the loop was started"
+            raise ConfigError(f"{escape(what)}: put it back, or give --accept-changes if it was you")
     modules = {path.removesuffix(".py").removesuffix("/__init__") for path in recorded}
     for table, reference in _imported(config):
         name, place, search = "", base.resolve(), [os.fspath(base.resolve())]

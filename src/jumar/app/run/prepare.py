@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from jumar.app.config.config import JumarConfig, LoopConfig
-from jumar.app.config.guard import as_recorded, changed_checks, guard_rules, refuse_changed_modules
+from jumar.app.config.guard import as_recorded, changed_checks, guard_rules, refuse_changed_parts
 from jumar.app.config.tables import install_redaction, load_listeners
 from jumar.app.run.given import (
     LIMITS,
@@ -117,7 +117,7 @@ def _prepared(request: RunRequest, switch: StopSwitch, listener: Listener | None
         sandbox.check(workdir)
     if reader is not None and not request.accept_changes:
         _refuse_unseen_settings(reader, _recorded(config, defaults), request.options)  # before what they name is imported
-        refuse_changed_modules(reader, config, workdir=workdir, base=request.base)
+        refuse_changed_parts(reader, config, workdir=workdir, base=request.base)
     parts = build_parts(config, request.base, switch, root=request.root, since=_began(reader))
     refuse_stop_file(LoopPaths(loops_directory(request.root) / loop_id).stop_files())
     artifacts, said = _artifacts(request, config, loop_id)

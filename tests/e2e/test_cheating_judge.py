@@ -1,0 +1,45 @@
+"""Agents that change by what they are judged, and end jumar before anybody looks."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+from loops import jumar, write_loop
+
+JUDGED = """
+[evaluator]
+mode = "expensive"
+items = "items.jsonl"
+judge = "replay:judged.jsonl"
+"""
+CHANGE = """
+import signal
+os.chdir(os.environ["JUMAR_PROJECT_DIR"])
+if not os.path.exists("../once"):
+    open("../once", "w").close()
+    open("items.jsonl", "w").write('{"id": "a", "text": "two"}')
+    open("judged.jsonl", "w").write('{"id": "a", "judge_scores": 5}')
+    os.kill(os.getppid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("isolation", ["none", "copy"])
+def test_what_a_killed_run_left_of_what_judges_is_not_judged_by(fresh_place: Path, isolation: str) -> None:
+    config = write_loop(fresh_place, [0.1], loop=f'isolation = "{isolation}"', check=None)
+    config.write_text(config.read_text().partition("[[scorers]]")[0].replace('"text.md"]', '"text.md", "items.jsonl"]') + JUDGED)
+    honest = '{"id": "a", "judge_scores": 2}'
+    (fresh_place / "judged.jsonl").write_text(honest)
+    (fresh_place / "items.jsonl").write_text('{"id": "a", "text": "one"}')
+    with (fresh_place / "agent.py").open("a") as agent:
+        agent.write(CHANGE)
+    jumar(fresh_place, "run", check=-signal.SIGKILL)
+    refused = jumar(fresh_place, "run", check=2)
+    assert "judged.jsonl, by which it is judged, is not as when the loop was started" in " ".join(refused.stderr.split())
+
+    (fresh_place / "judged.jsonl").write_text(honest)
+    jumar(fresh_place, "run")
+    record = json.loads((fresh_place / ".jumar/loops/t/iterations/iteration-001/metrics.json").read_text())
+    assert 25 == record["quality_score"]
