@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from store_kit import memory_place, put, stored_tree
 
-from jumar.core import files, leftovers
+from jumar.core import copying, files, leftovers
 from jumar.errors import ArtifactError, StoreWriteError
 
 
@@ -272,15 +272,15 @@ def test_a_tree_that_somebody_else_removes_meanwhile_is_gone_as_well(monkeypatch
 
 def test_a_file_is_copied_without_following_a_link() -> None:
     put(Path(), {"a": b"content", "link": "a"})
-    files.copy_file(Path("a"), Path("b"), 0o640)
+    copying.copy_file(Path("a"), Path("b"), 0o640)
     assert (Path("b").read_bytes(), stat.S_IMODE(Path("b").stat().st_mode)) == (b"content", 0o640)
     with pytest.raises(FileExistsError):
-        files.copy_file(Path("a"), Path("b"))
+        copying.copy_file(Path("a"), Path("b"))
     with pytest.raises(OSError, match="Too many levels"):
-        files.copy_file(Path("link"), Path("c"))
+        copying.copy_file(Path("link"), Path("c"))
 
 
-@pytest.mark.parametrize("copy", [files.copy_file, files.copy_alike])
+@pytest.mark.parametrize("copy", [copying.copy_file, copying.copy_alike])
 @pytest.mark.parametrize(
     "parts",
     [
@@ -302,12 +302,12 @@ def test_a_hole_stays_a_hole(copy: Callable[[Path, Path], object], parts: list[t
     copy(source, target)
     assert source.read_bytes() == target.read_bytes()
     assert target.stat().st_blocks <= source.stat().st_blocks
-    assert [0o644, 0o640][copy is files.copy_alike] == stat.S_IMODE(target.stat().st_mode)
+    assert [0o644, 0o640][copy is copying.copy_alike] == stat.S_IMODE(target.stat().st_mode)
 
 
 def test_a_file_of_zeros_that_has_no_holes_gets_none() -> None:
     Path("source").write_bytes(bytes(3_000_000))
-    files.copy_file(Path("source"), Path("target"))
+    copying.copy_file(Path("source"), Path("target"))
     assert Path("target").stat().st_blocks * 512 >= 3_000_000
 
 

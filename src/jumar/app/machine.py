@@ -71,7 +71,7 @@ def root_rows(root: Path) -> Iterator[Row]:
     try:
         yield Row(name="root", state="green", detail=f"{root} can be written")
         tried: tuple[tuple[str, Callable[[Path], str | None], str], ...] = (
-            ("hard links", _try_links, "unchanged files are shared between snapshots, and nothing is overwritten by accident"),
+            ("hard links", _try_links, "nothing that was written once is overwritten by accident"),
             ("locks", _try_locks, "two runs cannot write one loop"),
             ("renames", _try_renames, "an iteration is there whole or not at all"),
         )

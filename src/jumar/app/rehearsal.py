@@ -22,7 +22,7 @@ from jumar.app.config.guard import guard_rules
 from jumar.app.config.tables import load_listeners, load_notifier
 from jumar.app.machine import Row
 from jumar.app.run.parts import build_parts, evaluator_warnings
-from jumar.core.files import copy_alike
+from jumar.core.copying import copy_alike
 from jumar.core.leftovers import remove_tree
 from jumar.core.rendering.figures import dollars, duration
 from jumar.core.text import escape, last_line, plural, points

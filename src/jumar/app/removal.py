@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from jumar.core.files import as_write_error, copy_file, is_inside, make_directory, rename_new, sha256_file, sync_tree, walk
+from jumar.core.copying import copy_file
+from jumar.core.files import as_write_error, is_inside, make_directory, rename_new, sha256_file, sync_tree, walk
 from jumar.core.lock import QUARANTINE, LoopLock, next_place
 from jumar.core.text import escape
 from jumar.errors import JumarError, NotFoundError, UsageError

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from jumar.cases.records import RoleFile
-from jumar.core import files
+from jumar.core import copying, files
 from jumar.core.file_cache import FileCache, times_tell
 from jumar.core.leftovers import is_of_the_machine, remove_any
 
@@ -63,7 +63,7 @@ def copy_as_recorded(source: bytes | Path, target: Path, file: RoleFile, mode: i
     digest = hashlib.sha256()
     try:
         if os.lstat(source).st_size == file.size:
-            files.copy_file(source, target, mode, digest.update)
+            copying.copy_file(source, target, mode, digest.update)
             if digest.hexdigest() == file.sha256:
                 return True
             remove_any(target)

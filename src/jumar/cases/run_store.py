@@ -18,7 +18,7 @@ from jumar.cases.given import Given, stand_ins
 from jumar.cases.layout import RunPaths, RunTrust, case_name
 from jumar.cases.records import CarriedFrom, CaseInputs, JudgeFile, RoleFile
 from jumar.cases.role_files import is_as_recorded, role_file
-from jumar.core import files, leftovers
+from jumar.core import copying, files, leftovers
 from jumar.core.codec import FORMAT, encode
 from jumar.core.kept import Kept
 from jumar.core.lock import LoopLock
@@ -120,7 +120,7 @@ def _write(run: Path, name: str, content: bytes | Path) -> RoleFile:
     if isinstance(content, bytes):
         target.write_bytes(content)
     else:
-        files.copy_file(Path(os.path.realpath(content)), target)
+        copying.copy_file(Path(os.path.realpath(content)), target)
     written = role_file(target, name)
     if written is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(target))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from jumar.core import files, leftovers
+from jumar.core import copying, files, leftovers
 
 VERSIONS: Final = "protected"
 """Directory of the logs with what the generator made of protected files."""
@@ -100,4 +100,4 @@ def keep_versions(tree: Path, paths: Iterable[str], target: Path) -> None:
                 continue
             files.make_directory(place.parent)
             leftovers.remove_any(place)
-            files.copy_file(source, place)
+            copying.copy_file(source, place)

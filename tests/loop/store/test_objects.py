@@ -15,7 +15,8 @@ from commands import call
 from store_kit import AT, kept, kept_tree, put, record, stored_tree
 
 from jumar.app.removal import look_at, remove_loop
-from jumar.core.files import copy_alike, sha256_bytes
+from jumar.core.copying import copy_alike
+from jumar.core.files import sha256_bytes
 from jumar.errors import StoreDamagedError, StoreWriteError
 from jumar.loop.decisions.cleanup import cleanup
 from jumar.loop.snapshots import objects as objects_module

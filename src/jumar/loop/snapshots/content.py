@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from jumar.core import files
+from jumar.core import copying, files
 from jumar.core.text import escape
 from jumar.errors import StoreDamagedError, UsageError
 from jumar.loop.snapshots.tree import Tree
@@ -53,7 +53,7 @@ class PlainFiles:
 
     def copy(self, detail: ArtifactDetail, into: int, hear: Callable[[bytes], object]) -> None:
         with self._open(detail) as fd:
-            files.write_like(into, fd, files.read_chunks(fd), hear)
+            copying.write_like(into, fd, files.read_chunks(fd), hear)
 
     def lacking(self, details: Iterable[ArtifactDetail]) -> Iterator[ArtifactDetail]:
         for detail in details:

@@ -22,7 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
-from jumar.core import files, leftovers
+from jumar.core import copying, files, leftovers
 from jumar.core.lock import own_directory
 from jumar.core.text import escape
 from jumar.errors import StoreDamagedError, StoreWriteError
@@ -112,7 +112,7 @@ class Objects:
                     hear(chunk)
                     files.write_all(into, chunk)
             else:
-                files.write_like(into, fd, files.read_chunks(fd), hear)
+                copying.write_like(into, fd, files.read_chunks(fd), hear)
 
     def lacking(self, details: Iterable[ArtifactDetail]) -> Iterator[ArtifactDetail]:
         self.refresh()

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Protocol, Self
 
-from jumar.core import files
+from jumar.core import copying, files
 from jumar.core.file_cache import FileCache, file_identity, times_tell
 from jumar.core.redaction import Redactor, current
 from jumar.core.text import escape
@@ -165,7 +165,7 @@ class _Plain:
         digest, self._last = hashlib.sha256(), name
         target = os.open(name, _CREATE, STORED_MODE, dir_fd=self._fd)
         try:
-            files.write_like(target, fd, chunks(), digest.update)
+            copying.write_like(target, fd, chunks(), digest.update)
             size = os.fstat(target).st_size
             os.fchmod(target, STORED_MODE)
         finally:
@@ -204,7 +204,7 @@ class _ByHash:
 
     def take(self, name: str, fd: int, status: os.stat_result, chunks: Callable[[], Iterator[bytes]]) -> tuple[str, int]:
         del name
-        if status.st_size <= SMALL and not files.is_sparse(status):
+        if status.st_size <= SMALL and not copying.is_sparse(status):
             data = b"".join(chunks())
             digest, size = files.sha256_bytes(data), len(data)
             self._taken = digest, size, data
@@ -221,7 +221,7 @@ class _ByHash:
         os.lseek(fd, 0, os.SEEK_SET)
         target = os.open(place, _CREATE, STORED_MODE)
         try:
-            files.write_like(target, fd, chunks(), digest.update)
+            copying.write_like(target, fd, chunks(), digest.update)
             os.fchmod(target, STORED_MODE)
         finally:
             os.close(target)

@@ -16,7 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from jumar.core.files import as_write_error, outdate, read_chunks, sha256_bytes, write_like
+from jumar.core.copying import write_like
+from jumar.core.files import as_write_error, outdate, read_chunks, sha256_bytes
 from jumar.core.text import escape
 from jumar.errors import ConflictError, UsageError
 from jumar.model.records import ArtifactDetail

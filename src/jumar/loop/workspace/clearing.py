@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
-from jumar.core.files import copy_alike, is_directory, make_directory
+from jumar.core.copying import copy_alike
+from jumar.core.files import is_directory, make_directory
 from jumar.core.leftovers import give_rights, is_of_the_machine, remove_tree
 from jumar.errors import ArtifactError, ConflictError, StoreWriteError
 from jumar.loop.snapshots.scan import parents_of

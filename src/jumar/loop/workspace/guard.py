@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from jumar.core import files, leftovers
+from jumar.core import copying, files, leftovers
 from jumar.core.file_cache import times_tell
 from jumar.core.kept import VERSIONS, Kept, copies_of, keep_versions, put
 from jumar.core.leftovers import is_of_the_machine
@@ -257,7 +257,7 @@ class Guard:
                 if not os.path.lexists(tree / file.path):
                     with contextlib.suppress(OSError):
                         files.make_directory((tree / file.path).parent)
-                        files.copy_alike(origin / file.path, tree / file.path, follow_symlinks=False)
+                        copying.copy_alike(origin / file.path, tree / file.path, follow_symlinks=False)
         paths = {file.path for file in own if _is_small(tree / file.path)}
         if self._spec is not None:
             paths |= self._protected(workspace)

@@ -14,7 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, Literal
 
-from jumar.core.files import as_write_error, copy_alike, is_directory, make_directory, names_in, rename_new
+from jumar.core.copying import copy_alike
+from jumar.core.files import as_write_error, is_directory, make_directory, names_in, rename_new
 from jumar.core.leftovers import TEMPORARY, remove_tree
 from jumar.core.lock import QUARANTINE, own_directory
 from jumar.core.text import escape

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from jumar.core import files, leftovers
+from jumar.core import copying, files, leftovers
 from jumar.core.text import escape
 from jumar.errors import ConfigError, UsageError
 from jumar.processes.git import Git, find_repository, records
@@ -115,9 +115,9 @@ def _copy(top: Path, tree: Path, paths: Iterable[str], *, never: Path) -> None:
             made.add(target.parent)
         if files.is_directory(source):  # a submodule that is not checked out, or a repository of its own
             ignored = shutil.ignore_patterns(".git")
-            shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True, ignore=ignored, copy_function=files.copy_alike)
+            shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True, ignore=ignored, copy_function=copying.copy_alike)
         elif source.is_symlink() or source.is_file():
-            files.copy_alike(source, target, follow_symlinks=False)
+            copying.copy_alike(source, target, follow_symlinks=False)
 
 
 def unlock(tree: Path) -> None:
