@@ -43,3 +43,17 @@ def test_what_a_killed_run_left_of_what_judges_is_not_judged_by(fresh_place: Pat
     jumar(fresh_place, "run")
     record = json.loads((fresh_place / ".jumar/loops/t/iterations/iteration-001/metrics.json").read_text())
     assert 25 == record["quality_score"]
+
+
+def test_the_scorer_of_the_hold_out_is_put_back(fresh_place: Path) -> None:
+    (fresh_place / "hold.sh").write_text("echo 0.2")
+    config = write_loop(fresh_place, [0.9], extra='[holdout]\n[[holdout.scorers]]\ndimension = "own"\ncommand = "sh hold.sh"\n')
+    config.write_text(config.read_text().replace('"text.md"]', '"text.md", "*.sh"]'))
+    with (fresh_place / "agent.py").open("a") as agent:
+        agent.write("open('hold.sh', 'w').write('echo 0.9')\n")
+    jumar(fresh_place, "run")
+
+    loop = fresh_place / ".jumar/loops/t"
+    record = json.loads((loop / "iterations/iteration-001/metrics.json").read_text())
+    assert record["tampering"][0].startswith("hold.sh, which scorer 'own' runs, was changed by the generator and put back")
+    assert {20} == {json.loads(path.read_text())["score"] for path in loop.glob("readings/*-holdout-*.json")}

@@ -26,7 +26,7 @@ from jumar.loop.store.loop_store import LoopStore
 from jumar.processes.check_files import CheckFile, CheckSource, check_files, installed_modules, runs_tests, shadows
 
 if TYPE_CHECKING:
-    from jumar.app.config.config import JumarConfig
+    from jumar.app.config.config import JumarConfig, ScorerConfig
     from jumar.app.config.evaluator import JudgeOptions
 
 _TEST_DIRECTORIES: Final = ("tests", "test", "spec", "__tests__")
@@ -65,14 +65,18 @@ def guard_rules(config: JumarConfig, *, workdir: Path, base: Path, path: Path | 
 
 def _at_base(config: JumarConfig, base: Path) -> Iterator[CheckSource]:
     """Yield what runs in the person's own directory wherever iterations are made: functions, and judges that are programs."""
-    functions = (part.python for part in (*config.validators, *config.scorers))
+    functions = (part.python for part in (*config.validators, *_scorers(config)))
     yield from (CheckSource(label="", reference=name) for name in functions if name is not None)
     yield from (CheckSource(label="", files=(), read=tuple(_given_to_judge(each, base))) for each in _judges(config))
 
 
+def _scorers(config: JumarConfig) -> tuple[ScorerConfig, ...]:
+    return (*config.scorers, *(() if config.holdout is None else config.holdout.scorers))
+
+
 def _judges(config: JumarConfig) -> Iterator[Mapping[str, Any]]:
     """Yield the options of each judge."""
-    yield from (scorer.judge_options() for scorer in config.scorers if scorer.builtin == "judge")
+    yield from (scorer.judge_options() for scorer in _scorers(config) if scorer.builtin == "judge")
     if config.evaluator is not None:
         yield _given(config.evaluator.options())
 
@@ -85,7 +89,7 @@ def _sources(config: JumarConfig, base: Path) -> Iterator[CheckSource]:
             reference=validator.python,
             files=None if validator.files is None else tuple(validator.files),
         )
-    for scorer in config.scorers:
+    for scorer in _scorers(config):
         options = scorer.judge_options() if scorer.builtin == "judge" else None
         yield CheckSource(
             label=f"scorer '{scorer.dimension or scorer.builtin}'",
