@@ -106,3 +106,16 @@ def test_a_check_that_fails_for_want_of_room_is_not_held_against_the_candidate(t
     more = jumar_json(work, "run", "--root", str(small_disk))
     assert (more["selected_iteration"], more["verified"]) == (1, True)
     assert calls(work) == [1]
+
+
+def test_a_start_that_does_not_fit_is_refused_before_anything_is_created(tmp_path: Path, small_disk: Path) -> None:
+    work = tmp_path / "work"
+    write_loop(work, [0.6])
+    (work / "text.md").write_bytes(os.urandom(9_000_000))
+    os.sync()
+    said = jumar(work, "run", "--root", str(small_disk / "store"), check=2).stderr
+    assert "9.0 MB would be kept" in said
+    assert list(small_disk.iterdir()) == []
+    assert calls(work) == []
+    assert "disk space" in jumar(work, "doctor", "--no-run", "--root", str(small_disk / "store")).stdout
+    jumar_json(work, "run", "--root", str(small_disk / "store"), "--exclude", "text.md")

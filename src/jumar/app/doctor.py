@@ -86,7 +86,7 @@ def _with_config(examination: Examination, config: JumarConfig, base: Path, root
         yield disk_row(root)
         yield Row(name="snapshot", state="red", detail=str(error), fix="leave it out with [artifacts] exclude")
         return
-    yield disk_row(root, kept.bytes)
+    yield disk_row(root, kept.room)
     snapshot = size_row(config, kept)
     yield snapshot
     if snapshot.state == "red":

@@ -47,6 +47,22 @@ def _share(fd: int, source: int) -> bool:
     return True
 
 
+def copies_share(directory: Path, other: Path) -> bool:
+    """Return whether copies of files from ``directory`` to ``other``, which need not exist, share blocks and take no room."""
+    import tempfile
+
+    while not other.exists():
+        other = other.absolute().parent
+    try:
+        if directory.stat().st_dev != other.stat().st_dev:
+            return False
+        with tempfile.TemporaryFile(dir=directory, buffering=0) as source, tempfile.TemporaryFile(dir=directory) as copy:
+            source.write(b"x" * _BLOCK)
+            return _share(copy.fileno(), source.fileno())
+    except OSError:
+        return False
+
+
 def is_sparse(status: os.stat_result) -> bool:
     """Return whether a file takes less room than it has bytes."""
     return stat.S_ISREG(status.st_mode) and status.st_blocks * 512 < status.st_size

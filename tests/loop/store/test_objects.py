@@ -15,7 +15,7 @@ from commands import call
 from store_kit import AT, kept, kept_tree, put, record, stored_tree
 
 from jumar.app.removal import look_at, remove_loop
-from jumar.core.copying import copy_alike
+from jumar.core.copying import copies_share, copy_alike
 from jumar.core.files import sha256_bytes
 from jumar.errors import StoreDamagedError, StoreWriteError
 from jumar.loop.decisions.cleanup import cleanup
@@ -344,6 +344,8 @@ def test_blocks_are_shared_where_the_file_system_can(xfs: Path) -> None:
     os.sync()
     after = os.statvfs(xfs)
     assert (before.f_bfree - after.f_bfree) * before.f_bsize < 4_000_000
+    assert copies_share(work, xfs / "not/there")
+    assert not copies_share(work, xfs.parent)
     with (work / "large").open("r+b") as file:
         file.write(b"changed")
     content = kept(store, 1)["large"]

@@ -103,7 +103,7 @@ class RunOptions(TypedDict, total=False):
     steps: Annotated[int, Flag(metavar="N", least=0, help="Rest after N more iterations; the same command goes on.")]
     given_by: Annotated[Literal["agent"], Flag(help="Say in every report that an agent chose what the options say.")]
     allow_broken_start: Annotated[bool, Flag(help="Run although a check or scorer cannot judge the start.")]
-    accept_size: Annotated[bool, Flag(help="Keep all of a directory of over 1 GB or 50,000 files.")]
+    accept_size: Annotated[bool, Flag(help="Keep all of a directory of over 1 GB or 1,000,000 files.")]
     accept_changes: Annotated[bool, Flag(help="Resume although the configuration has changed.")]
 
 

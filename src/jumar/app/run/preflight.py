@@ -23,12 +23,16 @@ from jumar.app.config.config import JumarConfig
 from jumar.app.init import AGENT
 from jumar.app.machine import Row
 from jumar.app.rehearsal import found_by_passes, not_found_by_passes
+from jumar.core.copying import copies_share
+from jumar.core.files import free_bytes
 from jumar.core.rendering.figures import dollars
+from jumar.core.text import escape, human_size
 from jumar.errors import ArtifactError, ConfigError, JumarError, UsageError
 from jumar.loop.settings import IN_PLACE
 from jumar.loop.snapshots.matching import ArtifactRules
+from jumar.loop.snapshots.objects import SMALL
 from jumar.loop.snapshots.tree_size import TreeSize
-from jumar.loop.store.layout import list_loops, loops_directory
+from jumar.loop.store.layout import OBJECTS, list_loops, loops_directory
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.model.budget.estimate import PassUse, passes_of
 from jumar.processes.check_files import simple_commands
@@ -222,6 +226,26 @@ def size_row(config: JumarConfig, size: TreeSize) -> Row:
         return Row(name="snapshot", state="yellow", detail=detail, fix=fix)
     detail = f"the first one holds {size.shown()}; later ones share what did not change"
     return Row(name="snapshot", state="green", detail=detail)
+
+
+def refuse_full_disk(root: Path, workdir: Path, size: TreeSize) -> None:
+    """Refuse, before anything is created, a first snapshot that is larger than what is free where ``root`` lies.
+
+    What the contents of that root have already is not counted, nor are large files where a copy shares the blocks of its
+    original. Errors: :class:`UsageError`.
+    """
+    free, needed = free_bytes(root.absolute()), size.room
+    if needed > free:
+        with contextlib.suppress(OSError), os.scandir(root / OBJECTS) as objects:
+            needed -= sum(entry.stat(follow_symlinks=False).st_size for entry in objects)
+    if needed > free and copies_share(workdir, root):
+        needed = min(needed, sum(each for each in size.sizes.values() if each <= SMALL))
+    if needed > free:
+        raise UsageError(
+            f"the disk has no room for the first snapshot: {human_size(size.bytes)} would be kept, and {human_size(free)} are "
+            f"free where {escape(os.fspath(root))} lies: free some space, leave files out with [artifacts] exclude or --exclude, "
+            "or choose another disk with --root; nothing was created"
+        )
 
 
 def _is_large(size: TreeSize) -> bool:

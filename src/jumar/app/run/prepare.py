@@ -30,7 +30,7 @@ from jumar.app.run.given import (
 )
 from jumar.app.run.naming import LoopChoice, choose_loop, refuse_another_loop
 from jumar.app.run.parts import build_parts, evaluator_warnings, sandbox_of
-from jumar.app.run.preflight import earlier_passes, fitting_rules, own_files, refuse_generator
+from jumar.app.run.preflight import earlier_passes, fitting_rules, own_files, refuse_full_disk, refuse_generator
 from jumar.app.run.request import RunRequest
 from jumar.core.clock import SystemClock, current_user
 from jumar.core.codec import flat
@@ -282,6 +282,7 @@ def _artifacts(request: RunRequest, config: JumarConfig, loop_id: str) -> tuple[
     if store is not None:
         return rules, ()
     size = TreeSize.of(workdir, rules.list(workdir, never=(request.root,)))
+    refuse_full_disk(request.root, workdir, size)
     rules, said = fitting_rules(config, rules, size, accept=request.accept_size, ask=request.ask)
     return rules, () if said is None else (said,)
 

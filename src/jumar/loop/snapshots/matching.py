@@ -254,7 +254,7 @@ class ArtifactRules:
 
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
-    max_files: int = 50_000
+    max_files: int = 1_000_000
     max_file_bytes: int = 100_000_000
     max_total_bytes: int = 1_000_000_000
     _memory: _Memory = field(default_factory=_Memory, init=False, repr=False, compare=False)

@@ -14,7 +14,8 @@ from jumar.errors import ArtifactError
 
 _SHOWN: Final = 5
 _WORTH: Final = 0.02  # of the whole: less is not worth a pattern
-_FILE: Final = 20_000  # bytes that a file weighs at least: the usual limits are 1 GB and 50,000 files
+_FILE: Final = 1_000  # bytes that a file weighs at least: the usual limits are 1 GB and 1,000,000 files
+_SECTOR: Final = 512  # bytes of what ``st_blocks`` counts
 _MADE: Final = frozenset(
     {
         *("node_modules", "bower_components", "vendor", "Pods", ".venv", "venv", "env", "site-packages", ".tox", ".nox"),
@@ -56,23 +57,26 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class TreeSize:
-    """The sizes in bytes of what would be kept, by relative path."""
+    """The sizes in bytes of what would be kept, by relative path; ``holes`` are those of them that take no room on the disk."""
 
     sizes: Mapping[str, int]
+    holes: int = 0
 
     @classmethod
     def of(cls, root: Path, paths: Sequence[str]) -> TreeSize:
         """Measure ``paths`` below ``root``; what is gone meanwhile is left out. Errors: :class:`ArtifactError`."""
         sizes: dict[str, int] = {}
-        anchor = os.fspath(root)
+        anchor, holes = os.fspath(root), 0
         for path in paths:
             try:
-                sizes[path] = os.lstat(f"{anchor}/{path}").st_size
+                status = os.lstat(f"{anchor}/{path}")
             except FileNotFoundError:
                 continue
             except OSError as error:
                 raise ArtifactError(f"'{escape(path)}' cannot be read: {os.strerror(error.errno or 0)}") from error
-        return cls(sizes)
+            sizes[path] = status.st_size
+            holes += max(0, status.st_size - _SECTOR * status.st_blocks)
+        return cls(sizes, holes)
 
     @property
     def files(self) -> int:
@@ -81,6 +85,11 @@ class TreeSize:
     @property
     def bytes(self) -> int:
         return sum(self.sizes.values())
+
+    @property
+    def room(self) -> int:
+        """How many bytes it takes on a disk, and a copy of it where nothing of it is."""
+        return self.bytes - self.holes
 
     @property
     def largest_file(self) -> int:
