@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 from pathlib import Path
 
@@ -57,3 +58,28 @@ def test_the_scorer_of_the_hold_out_is_put_back(fresh_place: Path) -> None:
     record = json.loads((loop / "iterations/iteration-001/metrics.json").read_text())
     assert record["tampering"][0].startswith("hold.sh, which scorer 'own' runs, was changed by the generator and put back")
     assert {20} == {json.loads(path.read_text())["score"] for path in loop.glob("readings/*-holdout-*.json")}
+
+
+PLANT = """
+import signal
+if n == 1 and not os.path.exists("../once"):
+    open("../once", "w").close()
+    os.makedirs(".venv/bin")
+    open(".venv/bin/cat", "w").write("echo 0.9")
+    os.chmod(".venv/bin/cat", 0o755)
+    os.kill(os.getppid(), signal.SIGKILL)
+"""
+
+
+def test_a_program_that_a_killed_run_left_on_the_path_is_none_of_the_scorer_s(
+    fresh_place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{fresh_place}/.venv/bin:{os.environ['PATH']}")
+    write_loop(fresh_place, [0.1])
+    with (fresh_place / "agent.py").open("a") as agent:
+        agent.write(PLANT)
+    jumar(fresh_place, "run", check=-signal.SIGKILL)
+    jumar(fresh_place, "run")
+    record = json.loads((fresh_place / ".jumar/loops/t/iterations/iteration-001/metrics.json").read_text())
+    assert [".venv/bin/cat would run instead of what a check names, and was taken out"] == record["tampering"]
+    assert 10 == record["quality_score"]

@@ -261,8 +261,10 @@ def _path_in(path: Path, workdir: Path) -> str:
 
 
 def as_recorded(store: LoopStore, rules: GuardRules) -> GuardRules:
-    """Return ``rules`` with the files as they stand in the record: what the tree holds now may be a generator's."""
-    recorded = _recorded(store)
+    """Return ``rules`` with files and absences as they stand in the record: what the tree holds now may be a generator's."""
+    recorded, config = _recorded(store), Fields(config_now(store), "loop.json: config")
+    absent = config.texts("absent") if "absent" in config.data else ()
+    rules = replace(rules, absent=tuple(sorted({*absent, *rules.absent})))
     return rules if recorded is None else replace(rules, files=recorded)
 
 

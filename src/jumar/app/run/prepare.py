@@ -373,6 +373,7 @@ def _document(settings: LoopSettings, limits: LimitsInForce, options: Given) -> 
         "run": dict(settings.recorded),
         "defaults": dict(settings.defaults),
         "checks": settings.guard.recorded(),
+        **({"absent": list(settings.guard.absent)} if settings.guard.absent else {}),
         "limits": limits.given.document("limits"),
         "options": options.document("options"),
     }
