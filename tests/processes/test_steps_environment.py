@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jumar.errors import ConfigError
-from jumar.processes.environment import ALLOWED, build_environment, left_out, step_variables
+from jumar.processes.environment import ALLOWED, build_environment, left_out, own_program, step_variables
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -90,3 +90,18 @@ def test_the_page_names_every_pattern():
     assert len(patterns) > 100
     assert [] == [pattern for pattern in patterns if f"`{pattern}`" not in page]
     assert [] == [group for group in ALLOWED if f"| {group} |" not in page]
+
+
+def test_a_program_of_jumar_s_own_is_not_taken_from_where_agents_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for name in ("work/.venv/bin", "tree/bin", "system"):
+        place = tmp_path / name / "git"
+        place.parent.mkdir(parents=True)
+        place.write_text("")
+        place.chmod(0o755)
+    monkeypatch.chdir(tmp_path / "work")
+    entries = ["", ".venv/bin", *(str(tmp_path / name) for name in ("work/.venv/bin", "tree/bin", "system"))]
+    monkeypatch.setenv("PATH", ":".join(entries))
+    assert str(tmp_path / "system/git") == own_program("git", tmp_path / "tree")
+    (tmp_path / "system/git").unlink()
+    assert own_program("git", tmp_path / "tree") is not None  # there is no other
+    assert None is own_program("bwrap", tmp_path / "tree")

@@ -7,10 +7,13 @@ is a secret, such as a token for publishing packages. ``docs/reference/environme
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import functools
 import hashlib
+import os
 import re
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -134,3 +137,16 @@ def step_seed(seed: int, *, iteration: int, candidate: int | None, purpose: str)
     """
     text = f"{seed}:{iteration}:{candidate or 0}:{purpose}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") >> 1
+
+
+def own_program(name: str, *places: Path) -> str | None:
+    """Return where a program that jumar itself runs lies, on ``PATH``; None where there is none.
+
+    One below the current directory, or below ``places``, may be an agent's: it counts only where there is no other.
+    """
+    inside = [os.path.realpath(place) for place in places]
+    with contextlib.suppress(OSError):  # deleted
+        inside.append(os.path.realpath(Path()))
+    entries = [os.path.realpath(entry) for entry in os.environ.get("PATH", os.defpath).split(os.pathsep) if entry.startswith("/")]
+    outside = [entry for entry in entries if not any(Path(entry).is_relative_to(place) for place in inside)]
+    return shutil.which(name, path=os.pathsep.join(outside)) or shutil.which(name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,6 +13,7 @@ from pathlib import Path
 from jumar.core.record import nothing
 from jumar.core.text import escape, escape_block
 from jumar.errors import UsageError
+from jumar.processes.environment import own_program
 
 # What a person says about themselves or their machine stays; what points git at another repository, index or object store goes.
 _KEPT = frozenset(
@@ -73,7 +73,7 @@ class Git:
 
     def attempt(self, *arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         """Run a git command whose exit code is an answer."""
-        program = shutil.which("git")
+        program = own_program("git", self.directory)
         if program is None:
             raise UsageError("git was not found on PATH; install it, or run `jumar apply` without --branch and --commit")
         options = [part for setting in (*_SETTINGS, *self.settings) for part in ("-c", setting)]

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from jumar.core.marks import state_directory
 from jumar.core.text import escape, last_line
 from jumar.errors import ConfigError
 from jumar.model.protocols import StepContext
+from jumar.processes.environment import own_program
 from jumar.processes.git import run_git
 
 _GIT: Final = ".git"
@@ -191,7 +191,7 @@ class Sandbox:
     def wrap(self, command: Sequence[str], context: StepContext) -> list[str]:
         """Return the argv that runs ``command`` for a step. Nothing is started."""
         options = self._options(context.workdir, context.log_directory, context.environment)
-        return [shutil.which("bwrap") or "bwrap", *options, "--", *command]
+        return [own_program("bwrap", context.workdir) or "bwrap", *options, "--", *command]
 
     def check(self, workdir: Path) -> None:
         """Try it.
@@ -204,7 +204,7 @@ class Sandbox:
             if not path.exists():
                 shown = escape(str(path))
                 raise ConfigError(f"[loop] sandbox_writable: {shown} does not exist; create it, or leave it out")
-        program = shutil.which("bwrap")
+        program = own_program("bwrap", workdir)
         if program is None:
             raise ConfigError(
                 f'isolation = "sandbox" needs bubblewrap, and bwrap is not on PATH: install the package bubblewrap, {_WAY_OUT}'
