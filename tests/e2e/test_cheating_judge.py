@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -83,3 +84,31 @@ def test_a_program_that_a_killed_run_left_on_the_path_is_none_of_the_scorer_s(
     record = json.loads((fresh_place / ".jumar/loops/t/iterations/iteration-001/metrics.json").read_text())
     assert [".venv/bin/cat would run instead of what a check names, and was taken out"] == record["tampering"]
     assert 10 == record["quality_score"]
+
+
+OWN = """
+[loop]
+max_iterations = 50
+[generator]
+command = "true"
+[[scorers]]
+dimension = "own"
+command = "echo 1"
+"""
+
+
+@pytest.mark.parametrize("kill", ["", "os.kill(os.getppid(), signal.SIGKILL)"])
+def test_a_configuration_that_an_agent_writes_is_not_that_of_the_next_run(fresh_place: Path, kill: str) -> None:
+    (fresh_place / "agent.py").write_text(f"import os, signal\nopen('jumar.toml', 'w').write({OWN!r})\n{kill}\n")
+    command = ("run", "-n", "1", "--include", "out.txt", "--check", "test -f out.txt", "--", sys.executable, "agent.py")
+    jumar(fresh_place, *command, check=-signal.SIGKILL if kill else 10)
+    after = jumar(fresh_place, "run", check=2)
+
+    loops = list((fresh_place / ".jumar/loops").iterdir())
+    assert 1 == len(loops)
+    if kill:
+        assert "did not end: jumar was killed while an agent ran" in " ".join(after.stderr.split())
+    else:
+        (said,) = json.loads((loops[0] / "iterations/iteration-001/metrics.json").read_text())["tampering"]
+        assert said.startswith("jumar.toml would be the configuration of the next `jumar run`")
+        assert not (fresh_place / "jumar.toml").exists()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from jumar.loop.generators.memory import Memory
@@ -30,7 +31,7 @@ class GuardRules:
     ``kept`` are files that stay as they are when a run begins, ``ran`` those that no program of a step changes, each with what it
     is.
     ``absent`` are relative paths that must not appear: Python would take them for the module that a check runs. ``installed`` are
-    the names of modules that are installed where the checks run.
+    the names of modules that are installed where the checks run. ``unasked`` says of some of ``absent`` what else they would do.
     """
 
     protect: tuple[str, ...] = ()
@@ -40,6 +41,7 @@ class GuardRules:
     at_base: frozenset[str] = frozenset()
     notices: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
+    unasked: Mapping[str, str] = field(default_factory=lambda: MappingProxyType(dict[str, str]()))
     installed: frozenset[str] = frozenset()
 
     def recorded(self) -> dict[str, dict[str, str]]:

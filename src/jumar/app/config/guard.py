@@ -34,6 +34,7 @@ _TEST_FILES: Final = (
     *("test_*.py", "*_test.py", "*_test.go", "*_test.rb", "*_spec.rb", "*Test.java", "*Test.kt", "*Test.php", "*_test.exs"),
     *(f"*.{kind}.{language}" for kind in ("test", "spec") for language in ("js", "ts", "jsx", "tsx", "mjs", "cjs", "mts")),
 )
+_TAKEN_UP: Final = "would be the configuration of the next `jumar run`, and this loop has none"
 _HOOKS: Final = "[hooks] python"
 _EMBEDDER: Final = "[memory] embedder"
 _UNFINISHED: Final = frozenset({"lost", "interrupted"})
@@ -51,6 +52,10 @@ def guard_rules(config: JumarConfig, *, workdir: Path, base: Path, path: Path | 
     ran = check_files([at_end], workdir=workdir, base=base.resolve(), is_candidate=literal.__contains__)
     there = check_files(_at_base(config, base), workdir=workdir, base=base.resolve(), is_candidate=literal.__contains__)
     known = {file.path for file in files}
+    from jumar.app.config.config import DEFAULT_NAME
+
+    own = DEFAULT_NAME if path is None and base.resolve() == workdir.resolve() else None
+    unasked = {} if own is None or os.path.lexists(workdir / own) else {own: _TAKEN_UP}
     return GuardRules(
         protect=tuple(config.loop.protect),
         files=files,
@@ -58,7 +63,8 @@ def guard_rules(config: JumarConfig, *, workdir: Path, base: Path, path: Path | 
         ran=tuple((workdir / file.path, file.used_by) for file in ran if file.path not in known),
         at_base=frozenset(file.path for file in there if file.in_tree),
         notices=(*_notices(config, sources, workdir, path), *_unmatched(config.loop.protect, workdir)),
-        absent=shadows(sources, workdir=workdir),
+        absent=(*shadows(sources, workdir=workdir), *unasked),
+        unasked=unasked,
         installed=installed_modules(sources, workdir=workdir) if config.loop.protect else frozenset(),
     )
 

@@ -89,13 +89,14 @@ def refuse_another_loop(request: RunRequest, choice: LoopChoice, workdir: Path) 
 
     Errors: :class:`ConfigError`.
     """
-    if not request.named or request.new or request.exact or request.accept_changes:
+    if request.path is None or request.new or request.exact or request.accept_changes:
         return
     names = [name for name in by_creation(request.root)[-_LOOKED_BACK:] if name != choice.loop_id]
     cut_off = next((name for name in names if _was_cut_off_in(request.root, name, workdir)), None)
     if cut_off is not None:
+        what = "[loop] id" if request.named else escape(request.path.name)
         raise ConfigError(
-            f"[loop] id leads to loop '{escape(choice.loop_id)}', and loop '{escape(cut_off)}' of this directory did not end: "
+            f"{what} leads to loop '{escape(choice.loop_id)}', and loop '{escape(cut_off)}' of this directory did not end: "
             "jumar was killed while an agent ran, which may have written that: put it back, or give --new or --accept-changes if "
             "it was you"
         )
@@ -104,7 +105,7 @@ def refuse_another_loop(request: RunRequest, choice: LoopChoice, workdir: Path) 
 def _was_cut_off_in(root: Path, name: str, workdir: Path) -> bool:
     with contextlib.suppress(JumarError, OSError):  # whoever opens a damaged one will say so
         store = LoopReader(loops_directory(root) / name)
-        if store.config.get("run") is None or is_made_up(store) or store.workdir is None:
+        if store.config.get("run") is None or store.workdir is None:
             return False
         near = workdir == store.workdir or workdir in store.workdir.parents or store.workdir in workdir.parents
         if not near or who_holds(store.paths.lock) is not None:

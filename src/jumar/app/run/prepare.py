@@ -354,6 +354,7 @@ def _record_limits(store: LoopStore, limits: LimitsInForce, options: Given, sett
 def _document(settings: LoopSettings, limits: LimitsInForce, options: Given) -> dict[str, Any]:
     """Return what ``loop.json`` keeps: the tracker's keys, so that a tracker can open the loop, and the whole configuration."""
     rules, config = settings.artifacts, limits.config
+    absent = [path for path in settings.guard.absent if path not in settings.guard.unasked]  # a configuration may come later
     return {
         "storage_path": None,
         "selection": achievable(settings.criteria, has_validators=bool(config.validators)).to_json(),
@@ -373,7 +374,7 @@ def _document(settings: LoopSettings, limits: LimitsInForce, options: Given) -> 
         "run": dict(settings.recorded),
         "defaults": dict(settings.defaults),
         "checks": settings.guard.recorded(),
-        **({"absent": list(settings.guard.absent)} if settings.guard.absent else {}),
+        **({"absent": absent} if absent else {}),
         "limits": limits.given.document("limits"),
         "options": options.document("options"),
     }

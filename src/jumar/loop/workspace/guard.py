@@ -46,6 +46,7 @@ _COPIED: Final = 1 << 20  # a check's file up to this size is put back when it c
 _SHOWN: Final = 5
 _COMMONDIR: Final = ".git/commondir"  # only a linked worktree's has one, and there .git is a file
 _MODE: Final = "was given another mode"
+_INSTEAD: Final = "would run instead of what a check names"
 _OURS: Final = ("check-", "score-", "evaluation", VERSIONS)  # names in the logs that checks and scorers write
 
 
@@ -171,7 +172,7 @@ class Guard:
             return led
         found = [*self._judge(plan, workspace.directory, frozenset(new), decided=decided)]
         found += [
-            Finding(message=f"{escape(path)} would run instead of what a check names, and was taken out") for path in shadows
+            Finding(message=f"{escape(path)} {self._rules.unasked.get(path, _INSTEAD)}, and was taken out") for path in shadows
         ]
         if logs is not None:
             keep_versions(workspace.directory, (*(detail.path for detail in plan.write), *plan.delete), logs / VERSIONS)
@@ -374,7 +375,8 @@ class Guard:
             found = (*found, *(replace(file, path=os.fspath(origin / file.path), in_tree=False) for file in there))
             for path in (origin / path for path in self._rules.absent):
                 if os.path.lexists(path):
-                    what = f"{escape(os.fspath(path))} would run instead of what a check names: take it away"
+                    said = self._rules.unasked.get(path.name, _INSTEAD)
+                    what = f"{escape(os.fspath(path))} {said}: take it away"
                     yield Finding(message=what, distrust=True)
         for file in found:
             path = workspace.directory / file.path if file.in_tree else Path(file.path)
