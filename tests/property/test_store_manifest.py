@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from types import MappingProxyType
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jumar.core import codec
 from jumar.core.codec import decode
+from jumar.core.marks import origin
 from jumar.errors import StoreDamagedError
 from jumar.loop.snapshots import manifest as module
 from jumar.loop.snapshots.manifest import MAX_DEPTH, Manifest, ManifestFile, compose
@@ -66,12 +69,17 @@ def test_a_chain_of_differences_comes_back_as_the_whole(trees: list[dict[str, Ar
                 assert list(found.entries) == sorted(found.entries)
 
 
-@given(tree=TREES)
-def test_a_file_comes_back_as_it_was(tree: dict[str, ArtifactDetail]) -> None:
+@given(tree=TREES, piece=st.integers(1, 5))
+def test_a_file_comes_back_as_it_was_in_however_many_pieces_it_is_written(tree: dict[str, ArtifactDetail], piece: int) -> None:
     _, file = manifest_of(tree).whole()
-    assert from_disk(file.encode()) == file
-    difference = ManifestFile(7, 2, file.changed, tuple(tree))
-    assert from_disk(difference.encode()) == difference
+    for each in (file, ManifestFile(7, 2, file.changed, tuple(tree))):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(codec, "_PIECE", piece)
+            data = each.encode("here")
+        assert data == each.encode("here")
+        assert from_disk(data) == each
+        assert codec.broken_seal(json.loads(data)) is None
+        assert origin(data, "here") == "ours"
 
 
 def large(count: int, changed: int = 0) -> Manifest:

@@ -7,17 +7,19 @@ as lone surrogates, and ``json`` writes them as escapes, so that they survive a 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
-from jumar.core.marks import MARK, marked
+from jumar.core.marks import MARK, mark
 from jumar.core.redaction import current, redacted_json
 from jumar.errors import FormatTooNewError, StoreDamagedError
 
 FORMAT = 1
 _SEAL = "seal"
+_PIECE = 1_000
 
 EXACT = frozenset(
     {
@@ -29,21 +31,48 @@ EXACT = frozenset(
 
 
 def encode(
-    data: Mapping[str, Any], *, compact: bool = False, sealed: bool = False, exact: bool = False, place: str | None = None
+    data: Mapping[str, Any],
+    *,
+    compact: bool = False,
+    sealed: bool = False,
+    exact: bool = False,
+    place: str | None = None,
+    default: Callable[[Any], Any] | None = None,
 ) -> bytes:
     """Return ``data`` as JSON bytes with a final line feed. NaN and infinities are refused with ``ValueError``.
 
     Secrets are taken out of every text but those below a key of :data:`EXACT`; with ``exact``, of none. ``sealed`` adds a digest
     of the content, by which :func:`broken_seal` tells a file that was changed after it was written; ``place`` adds the mark of
-    :mod:`jumar.core.marks`, by which it is told who wrote it.
+    :mod:`jumar.core.marks`, by which it is told who wrote it. ``default`` gives the JSON of what is none, one at a time.
     """
     if not exact:
         data = _without_secrets(data)
     if sealed:
-        data = {**data, _SEAL: _digest(data)}
-    text = json.dumps(data, allow_nan=False, indent=None if compact else 2, separators=(",", ":") if compact else None)
-    found = text.encode("ascii") + b"\n"
-    return found if place is None else marked(found, place)
+        data = {**data, _SEAL: _digest(data, default)}
+    file = io.BytesIO()
+    for part in _parts(data, default) if compact else [json.dumps(data, allow_nan=False, indent=2)]:
+        file.write(part.encode("ascii"))
+    file.write(b"\n")
+    if place is not None:
+        mark(file, place)
+    return file.getvalue()
+
+
+def _parts(data: Mapping[str, Any], default: Callable[[Any], Any] | None, *, sort_keys: bool = False) -> Iterator[str]:
+    """Yield JSON without white space; tuples of very many in pieces, or that of a large tree would be in memory several times."""
+    dumps = json.JSONEncoder(allow_nan=False, separators=(",", ":"), sort_keys=sort_keys, default=default).encode
+    long = {key for key, value in data.items() if isinstance(value, tuple) and len(cast("tuple[Any]", value)) > _PIECE}
+    if not long:
+        yield dumps(data)
+        return
+    before = "{"
+    for key in sorted(data) if sort_keys else data:
+        yield f"{before}{dumps(key)}:"
+        before = ","
+        for at in range(0, len(data[key]) if key in long else 0, _PIECE):
+            yield ("," if at else "[") + dumps(data[key][at : at + _PIECE])[1:-1]
+        yield "]" if key in long else dumps(data[key])
+    yield "}"
 
 
 def _without_secrets(data: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -56,10 +85,12 @@ def _without_secrets(data: Mapping[str, Any]) -> Mapping[str, Any]:
     return clean
 
 
-def _digest(data: Mapping[str, Any]) -> str:
+def _digest(data: Mapping[str, Any], default: Callable[[Any], Any] | None = None) -> str:
     """Return the SHA-256 of the content, whatever its layout: keys sorted, no white space."""
-    text = json.dumps(data, allow_nan=False, separators=(",", ":"), sort_keys=True)
-    return hashlib.sha256(text.encode("ascii")).hexdigest()
+    digest = hashlib.sha256()
+    for part in _parts(data, default, sort_keys=True):
+        digest.update(part.encode("ascii"))
+    return digest.hexdigest()
 
 
 def broken_seal(data: Mapping[str, Any]) -> str | None:

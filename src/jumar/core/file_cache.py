@@ -5,13 +5,29 @@ from __future__ import annotations
 import mmap
 import operator
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 _SETTLED_NS: Final = 2_000_000_000
-_Identity = tuple[int, int, int, int, int, int]
 T = TypeVar("T")
+
+
+class Identity(NamedTuple):
+    """What of a file's stat tells whether it changed, under the same names, in a third of the memory."""
+
+    st_dev: int
+    st_ino: int
+    st_size: int
+    st_mtime_ns: int
+    st_ctime_ns: int
+    st_mode: int
+
+    @classmethod
+    def of(cls, status: os.stat_result | Identity) -> Identity:
+        return status if isinstance(status, Identity) else cls._make(_FIELDS(status))
+
+
+_FIELDS: Final = operator.attrgetter(*Identity._fields)  # in C, because it is asked for every file of every snapshot
 
 
 class FileCache(Generic[T]):
@@ -23,18 +39,18 @@ class FileCache(Generic[T]):
     """
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[_Identity, T]] = {}
+        self._known: dict[str, tuple[Identity, T]] = {}
 
-    def get(self, path: str, status: os.stat_result) -> T | None:
+    def get(self, path: str, status: os.stat_result | Identity) -> T | None:
         """Return what ``path`` held when its stat was last ``status``, or None when that is not known for certain."""
         found = self._known.get(path)
-        return found[1] if found is not None and found[0] == file_identity(status) else None
+        return found[1] if found is not None and found[0] == Identity.of(status) else None
 
-    def put(self, path: str, status: os.stat_result, looked_at: int, held: T) -> None:
+    def put(self, path: str, status: os.stat_result | Identity, looked_at: int, held: T) -> None:
         """Remember what a file ``held`` whose stat was ``status`` before and after it was read, from ``looked_at`` (ns) on."""
         settled = max(status.st_mtime_ns, status.st_ctime_ns) <= looked_at - _SETTLED_NS
         if settled and _TELLS.get(status.st_dev, True):
-            self._known[path] = (file_identity(status), held)
+            self._known[path] = (Identity.of(status), held)
         else:
             self._known.pop(path, None)
 
@@ -68,9 +84,3 @@ def _write_tells(directory: Path) -> bool:
             if os.fstat(file.fileno()).st_mtime_ns == 0:
                 mapped.flush()  # a file system of the network says so later
         return os.fstat(file.fileno()).st_mtime_ns != 0
-
-
-# In C, because it is asked for every file of every snapshot.
-file_identity: Callable[[os.stat_result], _Identity] = operator.attrgetter(
-    "st_dev", "st_ino", "st_size", "st_mtime_ns", "st_ctime_ns", "st_mode"
-)

@@ -12,6 +12,7 @@ import contextlib
 import functools
 import hashlib
 import hmac
+import io
 import os
 import re
 from pathlib import Path
@@ -69,19 +70,37 @@ def _name(key: bytes) -> bytes:
     return hashlib.sha256(b"jumar key " + key).hexdigest()[:12].encode()
 
 
-def _mac(key: bytes, data: bytes, place: str) -> bytes:
-    return hmac.digest(key, b"%s\0%s" % (os.fsencode(place), data), "sha256").hex().encode()
+def _mac(key: bytes, data: memoryview, place: str) -> bytes:
+    mac = hmac.new(key, os.fsencode(place) + b"\0", "sha256")
+    mac.update(data)
+    return mac.hexdigest().encode()
 
 
 def marked(data: bytes, place: str) -> bytes:
     """Return the JSON object ``data`` with a mark for ``place`` as its last member; as it is where there is no key."""
+    file = io.BytesIO(data)
+    mark(file, place)
+    return file.getvalue()
+
+
+def mark(file: io.BytesIO, place: str) -> None:
+    """Do what :func:`marked` does to the object in ``file``, which may have many megabytes."""
     key = _key()
     if key is None:
-        return data
-    body = data.rstrip().removesuffix(b"}").rstrip()
-    line = b"\n  " if data[:2] == b"{\n" else b""
-    end = b"\n}\n" if line else b"}\n"
-    return b'%s,%s"mark": "%s:%s"%s' % (body, line, _name(key), _mac(key, body, place), end)
+        return
+    with file.getbuffer() as data:
+        line = b"\n  " if bytes(data[:2]) == b"{\n" else b""
+        length = _stripped(data, _stripped(data, len(data)) - 1)  # without the last brace
+        mac = _mac(key, data[:length], place)
+    file.seek(length)
+    file.write(b',%s"mark": "%s:%s"%s' % (line, _name(key), mac, b"\n}\n" if line else b"}\n"))
+    file.truncate()
+
+
+def _stripped(data: memoryview, length: int) -> int:
+    while data[length - 1] in b" \n":
+        length -= 1
+    return length
 
 
 def origin(data: bytes, place: str) -> Origin:
@@ -92,7 +111,7 @@ def origin(data: bytes, place: str) -> Origin:
     key = _key()
     if key is None or found[1] != _name(key):
         return "elsewhere"
-    return "ours" if hmac.compare_digest(found[2], _mac(key, data[: found.start()], place)) else "forged"
+    return "ours" if hmac.compare_digest(found[2], _mac(key, memoryview(data)[: found.start()], place)) else "forged"
 
 
 def remarked(data: bytes, place: str) -> bytes:

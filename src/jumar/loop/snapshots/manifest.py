@@ -78,15 +78,15 @@ class ManifestFile:
 
     def encode(self, place: str | None = None) -> bytes:
         """Return the file's bytes, marked for ``place``."""
-        listed = [detail.to_json() for detail in self.changed]
         data: dict[str, Any] = {"format": FORMAT, "base": self.base, "depth": self.depth}
         if self.by_hash:
             data[_CONTENT] = _OBJECTS
         if self.base is None:
-            data["entries"] = listed
+            data["entries"] = self.changed
         else:
-            data |= {"changed": listed, "removed": list(self.removed)}
-        return encode(data, compact=True, sealed=True, exact=True, place=place)  # names and hashes
+            data |= {"changed": self.changed, "removed": self.removed}
+        # exact, for these are names and hashes
+        return encode(data, compact=True, sealed=True, exact=True, place=place, default=ArtifactDetail.to_json)
 
     @classmethod
     def from_json(cls, fields: Fields) -> ManifestFile:

@@ -264,6 +264,7 @@ class Adding:
         for name, contents in self._contents.items():
             self._objects.note(name, contents)
         self._contents.clear()
+        self._new.clear()
         return size
 
     def _close_pack(self) -> None:

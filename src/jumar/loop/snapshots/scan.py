@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from jumar.core.file_cache import Identity
 from jumar.core.text import escape
 from jumar.errors import ArtifactError
 
@@ -41,7 +42,7 @@ class Folder:
     """One directory and those of its entries that are kept. ``path`` is relative, ``""`` for the root itself."""
 
     path: str
-    entries: tuple[tuple[str, os.stat_result], ...]
+    entries: tuple[tuple[str, Identity], ...]
 
 
 class OpenFolders:
@@ -151,7 +152,7 @@ def survey(root: Path, paths: Iterable[str], never: Iterable[Path] = ()) -> list
             wanted[folder].append(name)
         else:
             wanted[folder] = [name]
-    found: dict[str, dict[str, os.stat_result]] = {}
+    found: dict[str, dict[str, Identity]] = {}
     directories: list[str] = []
     with OpenFolders(root) as folders:
         for folder in sorted(wanted):
@@ -164,15 +165,15 @@ def survey(root: Path, paths: Iterable[str], never: Iterable[Path] = ()) -> list
         for directory in directories:
             for folder, entries in _everything_below(directory, folders, left_out):
                 found.setdefault(folder, {}).update(entries)
-    return [Folder(folder, tuple(sorted(found[folder].items()))) for folder in sorted(found) if found[folder]]
+    return [Folder(folder, tuple(sorted(entries.items()))) for folder in sorted(found) if (entries := found.pop(folder))]
 
 
-def _look_at(folder: str, names: list[str], fd: int) -> dict[str, os.stat_result]:
+def _look_at(folder: str, names: list[str], fd: int) -> dict[str, Identity]:
     name = ""
     try:
-        found: dict[str, os.stat_result] = {}
+        found: dict[str, Identity] = {}
         for name in names:
-            found[name] = os.stat(name or ".", dir_fd=fd, follow_symlinks=False)
+            found[name] = Identity.of(os.stat(name or ".", dir_fd=fd, follow_symlinks=False))
     except FileNotFoundError as error:
         shown = escape(f"{folder}/{name}" if folder else name)
         raise ArtifactError(f"the artifact '{shown}' does not exist: nothing was recorded") from error
@@ -192,7 +193,7 @@ def _statuses(paths: Iterable[Path]) -> Iterator[os.stat_result]:
 
 def _everything_below(
     directory: str, folders: OpenFolders, left_out: set[tuple[int, int]]
-) -> Iterator[tuple[str, dict[str, os.stat_result]]]:
+) -> Iterator[tuple[str, dict[str, Identity]]]:
     pending = [directory]
     while pending:
         folder = pending.pop()

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Final, Protocol, Self
 
 from jumar.core import copying, files
-from jumar.core.file_cache import FileCache, file_identity, times_tell
+from jumar.core.file_cache import FileCache, Identity, times_tell
 from jumar.core.redaction import Redactor, current
 from jumar.core.text import escape
 from jumar.errors import ArtifactError, StoreDamagedError, StoreWriteError
@@ -253,7 +253,7 @@ class _Snapshot:
         self._keeping.enter(folder.path)
         prefix = f"{folder.path}/" if folder.path else ""
         earlier, known, entries, holds = self._before, self._cache.get, self.entries, self._keeping.holds
-        rest: list[tuple[str, str, os.stat_result]] = []
+        rest: list[tuple[str, str, Identity]] = []
         for name, status in folder.entries:
             path = prefix + name
             now = known(path, status)
@@ -268,7 +268,7 @@ class _Snapshot:
                 now, before = self._store_one(path, name, status, fd), earlier.get(path)
                 entries[path] = before if before is not None and before == now else now
 
-    def _store_one(self, path: str, name: str, status: os.stat_result, source_fd: int) -> ArtifactDetail:
+    def _store_one(self, path: str, name: str, status: Identity, source_fd: int) -> ArtifactDetail:
         kind = stat.S_IFMT(status.st_mode)
         if kind == stat.S_IFLNK:
             return self._store_link(path, name, source_fd)
@@ -300,7 +300,7 @@ class _Snapshot:
                 after = os.fstat(fd)
             finally:
                 os.close(fd)
-            if file_identity(before) == file_identity(after) and size == after.st_size:
+            if Identity.of(before) == Identity.of(after) and size == after.st_size:
                 self._keeping.keep()
                 detail = ArtifactDetail(path=path, content_hash=digest, mode=stat.S_IMODE(after.st_mode), size=size)
                 self._cache.put(path, after, looked_at, detail)
