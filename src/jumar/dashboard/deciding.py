@@ -74,7 +74,7 @@ def _plan(store: LoopStore) -> tuple[ApplyPlan | None, str]:
 
 def _preview(store: LoopStore, plan: ApplyPlan) -> Any:
     """Return the working directory against the snapshot, of those paths that an apply would change."""
-    record, changes = store.record(plan.iteration), plan.moves.changes
+    record, changes = store.record(plan.iteration, listed=False), plan.moves.changes
     now = {change.path: change.before for change in changes if change.before is not None}
     then = {change.path: change.after for change in changes if change.after is not None}
     snapshot = store.content(plan.iteration) if store.has_snapshot(plan.iteration) else None

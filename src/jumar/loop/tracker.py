@@ -267,7 +267,7 @@ class BestOutputTracker:
     def get_all_iterations(self) -> list[IterationRecord]:
         """Return every record in order of the iterations."""
         self._views()
-        return list(self.store.records())
+        return [self.store.record(number) for number in self.store.iteration_numbers()]
 
     def save(self) -> None:
         """Bring the views (tracking file, report, ``final-output/``) up to date. Records need no saving."""

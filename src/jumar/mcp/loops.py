@@ -242,9 +242,9 @@ def _is_recorded(store: LoopStore) -> bool:
 
 def _recorded(store: LoopStore, outcome: Document, number: int) -> Document:
     """Return what came of an iteration, for whoever made it: what fails first."""
-    record = store.record(number)
+    record = store.record(number, listed=False)
     report = load_report(store)
-    made = repairs(record, None if record.parent is None else store.record(record.parent))
+    made = repairs(record, None if record.parent is None else store.record(record.parent, listed=False))
     ended = store.end() is not None
     passed = [check.name for check in record.checks if check.passed]
     document: Document = {

@@ -406,7 +406,7 @@ def _identity(git: Git) -> tuple[str, ...]:
 
 
 def _message(store: LoopStore, iteration: int, by: str, reason: str = "") -> str:
-    record = store.record(iteration)
+    record = store.record(iteration, listed=False)
     lines = [
         f"Iteration {iteration} of {store.loop_id}",
         "",

@@ -142,7 +142,7 @@ def _usable(store: LoopStore, views: tuple[IterationView, ...], number: int) -> 
     view = next(view for view in views if view.number == number)
     invalid = invalid_reason(view)
     if invalid is not None:
-        why = store.record(number).status_reason
+        why = store.record(number, listed=False).status_reason
         said = f"{invalid}: {escape(why)}" if why else invalid
         raise UsageError(f"iteration {number} has no valid score ({said}), so it cannot be selected; choose another one")
     if not store.has_snapshot(number) and "origin" not in store.config:

@@ -205,7 +205,7 @@ class Loop:
             resumed=resumed,
             rules=self.settings.stop,
             recorded=len(numbers),
-            latest=tuple(self.store.record(number) for number in numbers[-LATEST:]),
+            latest=tuple(self.store.record(number, listed=False) for number in numbers[-LATEST:]),
             best=best and best.number,
             weights=self.settings.weights,
             budget=self.settings.budget,
@@ -237,7 +237,7 @@ class Loop:
         if not self.store.iteration_numbers():
             return ()
         of_checks = [isinstance(scorer, ChecksScorer) for scorer in self.parts.scorers]
-        start, rules = self.store.record(0), self.settings.stop
+        start, rules = self.store.record(0, listed=False), self.settings.stop
         return words_on_start(start, rules, own_scorers=not all(of_checks), checks_score=any(of_checks))
 
     def _warn(self, told: Sequence[str]) -> None:
@@ -338,7 +338,7 @@ class Loop:
         action()
         for number in self.store.iteration_numbers():
             if number not in known:
-                self._recorded(self.store.record(number))
+                self._recorded(self.store.record(number, listed=False))
 
     def _recorded(self, record: IterationRecord | None) -> None:
         if record is None:
@@ -431,8 +431,8 @@ class Loop:
             directory=self.store.paths.directory,
             workdir=self.settings.workdir,
             selection=selection,
-            chosen=None if selection is None else self.store.record(selection.stands),
-            start=self.store.record(0) if 0 in self.store.iteration_numbers() else None,
+            chosen=None if selection is None else self.store.record(selection.stands, listed=False),
+            start=self.store.record(0, listed=False) if 0 in self.store.iteration_numbers() else None,
             stop=stop,
             spend=self.shared.tally.spend(),
             output=self.store.paths.final_output.resolve(),

@@ -116,7 +116,7 @@ class Finals:
             return True
         for left in range(run.settings.retries.broken, -1, -1):
             self._tree().restore(number)
-            record = store.record(number)
+            record = store.record(number, listed=False)
             attempt = begin(run, number, record.parent, secrets.token_hex(8), "confirm")
             evaluation = Evaluation(run=run, workspace=self._tree())
             held_out = wanted.kind == "holdout"
@@ -187,7 +187,7 @@ def context_again(run: LoopRun, workspace: Workspace, brief: Briefing, scratch: 
 
     ``scratch`` is an empty directory, ``nonce`` marks the processes.
     """
-    number, record = brief.number, run.store.record(brief.number)
+    number, record = brief.number, run.store.record(brief.number, listed=False)
     with as_write_error("create", scratch):
         for name in ("prompt.md", "feedback.json"):
             _copy(run.store.paths.iteration(number) / "logs" / name, scratch / name)
@@ -388,7 +388,7 @@ class Recheck:
     def _failures(self, number: int, workspace: Workspace, nonce: str, logs: Path) -> tuple[str | None, list[str]]:
         """Run the checks once in a tree that holds the iteration; return why one of them could not answer, and what failed."""
         run = self.run
-        record = run.store.record(number)
+        record = run.store.record(number, listed=False)
         brief = Briefing.of(run, number, record.parent, batch=record.batch, candidate=record.candidate)
         context = context_again(run, workspace, brief, logs, nonce=nonce, label="recheck")
         evaluation = Evaluation(run=run, workspace=workspace)

@@ -159,7 +159,7 @@ class Briefing:
 
         Those that came after it count most: they tell what was tried from where this one starts, and was not kept.
         """
-        return [(number, self.run.store.record(number).reflections) for number in self._others()[-_REFLECTED:]]
+        return [(number, self.run.store.record(number, listed=False).reflections) for number in self._others()[-_REFLECTED:]]
 
     def _others(self) -> list[int]:
         """Return the numbers of all iterations that this step may know of, but for the one that it starts from."""

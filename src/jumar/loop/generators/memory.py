@@ -91,7 +91,7 @@ class _Page:
         found: list[Note] = []
         for number in reversed(numbers[-_ITERATIONS:]):
             if number not in self.read:
-                self.read[number] = _notes(self.reader.record(number), self.reader.loop_id)
+                self.read[number] = _notes(self.reader.record(number, listed=False), self.reader.loop_id)
             found += self.read[number]
         return found
 

@@ -112,7 +112,11 @@ Side = tuple[IterationRecord, Mapping[str, ArtifactDetail], Content | None]
 
 def side_of(store: LoopStore, number: int) -> Side:
     """Return an iteration as one side of a comparison. Errors: :class:`jumar.errors.NotFoundError`."""
-    return store.record(number), store.manifest(number).entries, store.content(number) if store.has_snapshot(number) else None
+    return (
+        store.record(number, listed=False),
+        store.manifest(number).entries,
+        store.content(number) if store.has_snapshot(number) else None,
+    )
 
 
 def compare(loop_id: str, a: Side, b: Side, *, text: bool = True, limits: DiffLimits = _LIMITS) -> SnapshotDiff:

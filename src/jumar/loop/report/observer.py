@@ -158,7 +158,7 @@ class LoopObserver:
         if number not in self._records:
             if len(self._records) > 4 * _ROWS:
                 self._records.clear()
-            self._records[number] = self.reader.record(number)
+            self._records[number] = self.reader.record(number, listed=False)
         return self._records[number]
 
     def _recorded(self, count: int) -> Spend:
@@ -337,7 +337,7 @@ def summarize(directory: Path) -> LoopSummary | None:
         views = store.views()
         run: Mapping[str, Any] = config_now(store).get("run") or {}
         best = leader(views, criteria_of(config_now(store)))
-        last = [store.record(views[-1].number).timestamp] if views else []
+        last = [store.record(views[-1].number, listed=False).timestamp] if views else []
         return LoopSummary(
             directory=directory,
             state=loop_state(store),
@@ -350,7 +350,7 @@ def summarize(directory: Path) -> LoopSummary | None:
             scores=tuple(valid_score(view) for view in views),
             spend=RunningTotals(store, Budget.from_recorded(run.get("budget") or {})).spend()
             if store.attempts()
-            else spend_of_records(tuple(store.record(view.number) for view in views)),
+            else spend_of_records(tuple(store.record(view.number, listed=False) for view in views)),
         )
     except NotFoundError:
         return None

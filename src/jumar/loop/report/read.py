@@ -335,13 +335,12 @@ def load_report(
     refused = {recheck.iteration for recheck in rechecks(decisions).values() if recheck.refused}  # by a strict one
     records: list[IterationRecord] = []
     listed, complete = 0, True
-    for record in store.records():
+    for number in store.iteration_numbers():
+        keep = all_artifacts or listed < MOST_ARTIFACTS or number in chosen
+        record = store.record(number, listed=keep)
         listed += len(record.artifacts_detail)
-        keep = all_artifacts or listed <= MOST_ARTIFACTS or record.iteration_number in chosen
         complete = complete and keep
-        kept = record if keep else replace(record, artifacts=(), artifacts_detail=())
-        by_recheck = record.iteration_number in refused
-        records.append(replace(kept, verification_status="failed") if by_recheck else kept)
+        records.append(replace(record, verification_status="failed") if number in refused else record)
     attempts, budget = store.attempts(), budget_in_force(config, decisions)
     spent = spend_of_attempts(attempts, budget)
     numbers = [record.iteration_number for record in records]

@@ -51,7 +51,7 @@ def imported_commit(store: LoopReader, iteration: int) -> str | None:
     origin = cast("Mapping[str, Any]", store.config.get("origin") or {})
     if origin.get("kind") != "git" or store.workdir is None or store.workdir.is_dir():
         return None
-    made = store.record(iteration).commits[-1:] if iteration else (str(origin.get("base")),)
+    made = store.record(iteration, listed=False).commits[-1:] if iteration else (str(origin.get("base")),)
     return made[0][:12] if made else None
 
 

@@ -112,14 +112,20 @@ class LoopReader:
             self._ordered = tuple(self._views[number] for number in self._numbers)
         return self._ordered
 
-    def record(self, number: int) -> IterationRecord:
-        """Read one record from disk, with all its artifacts. Errors: :class:`NotFoundError`, :class:`StoreDamagedError`."""
+    def record(self, number: int, *, listed: bool = True) -> IterationRecord:
+        """Read one record from disk. Errors: :class:`NotFoundError`, :class:`StoreDamagedError`.
+
+        Where its own file does not list its artifacts, ``listed`` takes them from the manifest, which of a large tree takes its
+        time; without, ``artifacts`` names the directory alone.
+        """
         path = self.paths.iteration(number) / METRICS
         if not path.parent.is_dir():
             raise NotFoundError(f"loop '{self.loop_id}' has no iteration {number}")
         record, base = read_record(path, self.trust.read)
         artifacts, details = record.artifacts, record.artifacts_detail
-        if base is not None:
+        if base is not None and not listed:
+            artifacts, details = (record.snapshot_path,), ()
+        elif base is not None:
             details = tuple(self.manifest(number).entries.values())
             artifacts = tuple(f"{record.snapshot_path}/{item.path}" for item in details if item.kind != "special")
         prefix = self._given if self._given.endswith("/") else self._given + "/"
@@ -131,13 +137,13 @@ class LoopReader:
         )
 
     def find_record(self, number: int | None) -> IterationRecord | None:
-        """Return the record of an iteration; None for None, and for one that is not there, or not any more."""
-        return self.record(number) if number is not None and self.paths.iteration(number).is_dir() else None
+        """Return the record of an iteration, not ``listed``; None for None, and for one that is not there, or not any more."""
+        return self.record(number, listed=False) if number is not None and self.paths.iteration(number).is_dir() else None
 
     def records(self) -> Iterator[IterationRecord]:
-        """Yield every record by number; one at a time is in memory."""
+        """Yield every record by number, not ``listed``; one at a time is in memory."""
         for number in self.iteration_numbers():
-            yield self.record(number)
+            yield self.record(number, listed=False)
 
     def attempts(self) -> tuple[Attempt, ...]:
         """Return every attempt by number, without the generator's output (``output_tail``): :meth:`attempt` has that."""

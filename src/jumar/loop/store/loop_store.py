@@ -255,8 +255,9 @@ class LoopStore(LoopReader):
         """Acknowledge a pending snapshot with its record: from the moment this returns the iteration exists, whole.
 
         ``snapshot_path``, ``artifacts`` and ``artifacts_detail`` are filled in, so is ``nonce``, and ``attempt`` where it is
-        unset. A snapshot that has its ``metrics.json`` already keeps it. Returns the record as :meth:`record` reads it. Errors:
-        :class:`DuplicateIterationError`, :class:`jumar.errors.StoreWriteError`; the snapshot is then still pending.
+        unset. A snapshot that has its ``metrics.json`` already keeps it. Returns the record as :meth:`record` reads it, not
+        ``listed``. Errors: :class:`DuplicateIterationError`, :class:`jumar.errors.StoreWriteError`; the snapshot is then still
+        pending.
         """
         number = pending.number
         if record.iteration_number != number:
@@ -273,7 +274,7 @@ class LoopStore(LoopReader):
                 clean_logs(pending.logs)
                 files.write_once(metrics, data, temporary_in=self.paths.pending)
             self._acknowledge(pending.directory, self.paths.iteration(number))
-            return self._note_iteration(number, pending.manifest)
+            return self._note_iteration(number, pending.manifest, listed=False)
 
     def add(
         self,
@@ -330,11 +331,11 @@ class LoopStore(LoopReader):
                     os.rename(target, directory)
             raise
 
-    def _note_iteration(self, number: int, manifest: Manifest) -> IterationRecord:
+    def _note_iteration(self, number: int, manifest: Manifest, *, listed: bool = True) -> IterationRecord:
         """Add an iteration that was just acknowledged to what is known, and return its record as everybody reads it."""
         self.wrote(os.fspath(self.paths.iteration(number)))
         self._keep_manifest(number, manifest)
-        record = self.record(number)
+        record = self.record(number, listed=listed)
         self._iterations.names.add(iteration_name(number))
         self._views[number] = record.view()
         if not self._numbers or number > self._numbers[-1]:
