@@ -13,6 +13,7 @@ import pytest
 from store_kit import new_store, put, record
 
 from jumar.errors import StoreWriteError
+from jumar.loop.snapshots import snapshot
 from jumar.loop.store.verify import verify
 from jumar.loop.workspace.disk_space import BALLAST, Room, Space, disk_is_full, room_of
 
@@ -57,6 +58,22 @@ def test_a_pass_needs_twice_the_largest_snapshot_so_far(work: Path):
     record(store, 2, ("a.txt", "b.txt"), work)
     assert space.check() is not None, "the largest one, not the last"
     assert Space(store, work, margin_bytes=100, room=disk(3100)).check() is None, "measured when opened: the first and the newest"
+
+
+def test_of_what_is_kept_by_its_contents_only_new_ones_count(work: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(snapshot, "PLAIN_FILES", 1)
+    store = new_store("x", work)
+    space = Space(store, work, margin_bytes=100, room=disk(250, files=64))
+    record(store, 0, ("a.txt", "b.txt"), work)
+    assert space.check() is None
+    put(work, {"b.txt": b"z" * 75})
+    record(store, 1, ("a.txt", "b.txt"), work)
+    assert space.check() is None
+    put(work, {"b.txt": b"y" * 76})
+    record(store, 2, ("a.txt", "b.txt"), work)
+    assert space.check() is not None
+    opened = Space(store, work, margin_bytes=100, room=disk(250, files=64))
+    assert opened.check() is not None, "what changed since the first"
 
 
 def test_names_run_out_too(work: Path):
@@ -141,6 +158,7 @@ from store_kit import AT, end, new_store, put
 from jumar.errors import StoreWriteError
 from jumar.loop.workspace.disk_space import Space, disk_is_full
 from jumar.loop.store.loop_store import LoopStore
+from jumar.loop.snapshots import snapshot
 from jumar.loop.store.verify import verify
 
 place = Path(sys.argv[1])

@@ -258,7 +258,8 @@ def _said_of(size: TreeSize, exceeded: str) -> str:
     options = " ".join(f"--exclude {shlex.quote(pattern)}" for pattern in patterns)
     limit = f"; the limit is {exceeded}" if exceeded else ""
     lines = [f"the directory is large: {size.shown()} would be kept{limit}", *size.rows()]
-    return "\n".join([*lines, f"to leave out what the loop is not about: [artifacts] exclude = [{written}], or {options}"])
+    way = f"exclude = [{written}], or {options}" if patterns else "include or exclude"
+    return "\n".join([*lines, f"to leave out what the loop is not about: [artifacts] {way}"])
 
 
 _LOOKED_AT: Final = 20  # earlier loops, the newest first

@@ -72,9 +72,9 @@ def with_room(space: Space | None, write: Callable[[], T]) -> T:
 class Space:
     """The room that one loop needs where its store lies and where it works.
 
-    A snapshot is a copy of what changed, and never larger than all of it; the largest so far, twice, and a margin is taken for
-    enough: the generator writes into the working directory what the store then takes in. Only the newest snapshot and the first
-    are measured when a loop is opened, and each new one after that.
+    A snapshot of few files is a copy of them, one that is kept by its contents has what is new; the largest so far, twice, and a
+    margin is taken for enough: the generator writes into the working directory what the store then takes in. Only the newest
+    snapshot and the first are measured when a loop is opened, and each new one after that.
     """
 
     def __init__(
@@ -95,6 +95,7 @@ class Space:
         self._room = room
         self._measured: int | None = None
         self._bytes = self._files = 0
+        self._known = frozenset[str | None]()
 
     @property
     def directory(self) -> str:
@@ -183,9 +184,14 @@ class Space:
             return
         fresh = [number for number in (numbers[0], numbers[-1]) if self._measured is None or number > self._measured]
         for number in fresh:
-            entries = self._store.manifest(number).entries.values()
+            manifest = self._store.manifest(number)
+            entries = tuple(manifest.entries.values())
+            if manifest.by_hash:  # what is there is not written again, and what is new lies in few files
+                known, self._known = self._known, frozenset(entry.content_hash for entry in entries)
+                entries = tuple(entry for entry in entries if known and entry.content_hash not in known)
+            else:
+                self._files = max(self._files, len(entries))
             self._bytes = max(self._bytes, sum(entry.size for entry in entries))
-            self._files = max(self._files, len(entries))
         self._measured = numbers[-1]
 
 
