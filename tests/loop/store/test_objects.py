@@ -211,6 +211,24 @@ def test_a_quick_verify_looks_whether_contents_are_there(damaged: LoopStore, roo
     assert "quick" not in call("verify", "one", "--root", root, "--json", check=14).document
 
 
+@pytest.mark.parametrize("how", ["altered", "gone"])
+def test_what_a_program_did_to_contents_is_mended_by_the_next_snapshot(
+    damaged: LoopStore, root: Path, work: Path, how: str
+) -> None:
+    for path in files_of(root):
+        if how == "gone":
+            path.unlink()
+        else:
+            altered(path, 0)
+    (work / "c.txt").write_bytes(b"other")
+    record(damaged, 3, (".",), work)
+    tree = {path: content for path, content in stored_tree(work).items() if not path.startswith(".jumar")}
+    assert kept(LoopStore.open(damaged.paths.directory), 3) == tree
+    assert all(sha256_bytes(path.read_bytes()) == path.name for path in files_of(root) if not path.suffix)
+    wrong = {path for path, _ in problems(LoopStore.open(damaged.paths.directory))}
+    assert wrong == {f"iterations/iteration-00{number}/artifacts/c.txt" for number in ((1, 2) if how == "gone" else ())}
+
+
 def test_a_link_in_the_place_of_the_objects_is_moved_away(damaged: LoopStore, root: Path, work: Path) -> None:
     elsewhere = work.parent / "elsewhere"
     (root / "objects").rename(elsewhere)

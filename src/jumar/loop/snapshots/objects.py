@@ -57,7 +57,9 @@ class Objects:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self._files: dict[str, tuple[str, ...]] = {}
+        self._stamps: dict[str, tuple[int, ...]] = {}
         self._places: dict[str, Place] = {}
+        self.altered: set[str] = set()  # names of files that hold what is not what its hash says
 
     def holds(self, digest: str | None, size: int) -> bool:
         """Return whether a content of this hash and length was there at the last :meth:`refresh`."""
@@ -73,28 +75,59 @@ class Objects:
         return sum(self._places[digest].size for digest in digests if digest in self._places)
 
     def refresh(self) -> None:
-        """Take in what came and went. A pack whose index is not what its name says holds nothing, and so does a link."""
-        there = set[str]()
-        with contextlib.suppress(OSError):
-            there.update(name for name in files.names_in(self.directory) if _NAME.match(name))
-        for name in self._files.keys() - there:
+        """Take in what came and went. A pack whose index is not what its name says holds nothing, and so does a link.
+
+        Of a file that was touched since the last time all contents are compared: what a program altered is missing then, and the
+        next snapshot that has it stores it anew.
+        """
+        there: dict[str, tuple[int, ...]] = {}
+        for name in self._names():
+            with contextlib.suppress(FileNotFoundError):
+                there[name] = self._stamp(name)
+        touched = {name for name in self._files if there.get(name) != self._stamps[name]}
+        for name in touched:
             for digest in self._files.pop(name):
                 if digest in self._places and self._places[digest].file == name:
                     del self._places[digest]
-        for name in sorted(there - self._files.keys()):
+        for name in sorted(there.keys() - self._files.keys()):
             with contextlib.suppress(OSError):
-                self.note(name, _read_index(self.directory / name))
+                contents = _read_index(self.directory / name)
+                sound = self._sound(name, contents) if name in touched else contents
+                self.note(name, sound)
+                self.altered.update([name] if sound != contents else [])
+        self.altered.intersection_update(there)
+
+    def _names(self) -> list[str]:
+        try:
+            return [name for name in files.names_in(self.directory) if _NAME.match(name)]
+        except OSError:
+            return []
+
+    def _stamp(self, name: str) -> tuple[int, ...]:
+        found = os.lstat(self.directory / name)
+        return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+    def _sound(self, name: str, contents: list[tuple[str, Place]]) -> list[tuple[str, Place]]:
+        fd = os.open(self.directory / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            return [(digest, place) for digest, place in contents if _hash_of(fd, place) == digest]
+        finally:
+            os.close(fd)
 
     def note(self, name: str, contents: list[tuple[str, Place]]) -> None:
         """Take in the file ``name``, which has these contents."""
+        self._stamps[name] = self._stamp(name)
         self._files[name] = tuple([digest for digest, _ in contents])
         self._places.update(contents)
 
     def forget(self, digests: Iterable[str]) -> dict[str, list[str]]:
         """Count contents as missing; return the files where they lay, each with the hashes of what else it holds."""
         names = {place.file for digest in digests if (place := self._places.pop(digest, None)) is not None}
-        there = self._places
-        return {name: [one for one in self._files[name] if one in there and there[one].file == name] for name in names}
+        return {name: self.held_in(name) for name in names}
+
+    def held_in(self, name: str) -> list[str]:
+        """Return the hashes of what is taken from the file ``name``."""
+        return [digest for digest in self._files[name] if digest in self._places and self._places[digest].file == name]
 
     # ---- as the content of a snapshot
 
@@ -157,7 +190,7 @@ class Objects:
         with files.as_write_error("collect", self.directory), self.adding(alone=True) as adding:
             adding.begin()
             for name, digests in list(self._files.items()):
-                here = [digest for digest in digests if digest in live and self._places[digest].file == name]
+                here = [digest for digest in self.held_in(name) if digest in live]
                 size = (self.directory / name).lstat().st_size
                 used = sum(self._places[digest].size for digest in here)
                 if digests and 2 * used < max(size, 1):  # one without contents is damaged: nobody knows what it held
@@ -204,6 +237,8 @@ class Adding:
                 raise StoreWriteError(f"{escape(os.fspath(self._directory))} is locked by another jumar; run the command again")
             self._locked = True
         self._objects.refresh()
+        for name in self._objects.altered:
+            self.leave(name, self._objects.held_in(name))
 
     def holds(self, digest: str | None, size: int) -> bool:
         return digest in self._new or self._objects.holds(digest, size)
@@ -260,7 +295,7 @@ class Adding:
                 files.fsync_directory(self._directory)
             for path in self._left:
                 if path.name not in named.values():
-                    path.unlink()
+                    path.unlink(missing_ok=True)  # another jumar was faster
         for name, contents in self._contents.items():
             self._objects.note(name, contents)
         self._contents.clear()
@@ -342,6 +377,13 @@ def _part(fd: int, place: Place) -> Iterator[bytes]:
     while left > 0 and (chunk := os.pread(fd, min(left, _CHUNK), offset)):
         offset, left = offset + len(chunk), left - len(chunk)
         yield chunk
+
+
+def _hash_of(fd: int, place: Place) -> str:
+    digest = hashlib.sha256()
+    for chunk in _part(fd, place):
+        digest.update(chunk)
+    return digest.hexdigest()
 
 
 @contextlib.contextmanager
