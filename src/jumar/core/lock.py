@@ -184,7 +184,7 @@ class LoopLock:
             valid = _is_at(fd, self.path)
             if valid and not _is_lock(fd):
                 valid = False
-                _set_aside(self.path)
+                set_aside(self.path)
             if valid:
                 self.unchanged_since_mine = _content(fd).get("nonce") == self._nonce
                 _write(fd, self._nonce)
@@ -205,7 +205,7 @@ class LoopLock:
         own_directory(self.path.parent)
         give_rights(self.path)
         if os.path.lexists(self.path) and not stat.S_ISREG(os.lstat(self.path).st_mode):
-            _set_aside(self.path)
+            set_aside(self.path)
         return os.open(self.path, flags, 0o644)
 
     def _wait_for(self, fd: int) -> None:
@@ -301,7 +301,7 @@ def _is_lock(fd: int) -> bool:
     return status.st_size == 0 or os.pread(fd, len(_BEGINS), 0) == _BEGINS
 
 
-def _set_aside(path: Path) -> None:
+def set_aside(path: Path) -> None:
     """Give what stands in the place of a lock, and may be a person's, another name beside it."""
     path.rename(path.with_name(f"{path.name}.set-aside-{secrets.token_hex(4)}"))
 

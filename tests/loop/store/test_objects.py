@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -134,6 +134,19 @@ def test_nothing_is_collected_while_a_snapshot_is_taken(loops: tuple[LoopStore, 
         assert collect(root) == 0
         assert adding.holds(sha256_bytes(b"a"), 1)
     assert collect(root) > 2_000_000
+
+
+@pytest.mark.parametrize("put_there", [Path.mkdir, lambda path: path.symlink_to("/dev/null"), os.mkfifo])
+def test_what_stands_in_the_place_of_the_lock_is_set_aside(fresh_place: Path, put_there: Callable[[Path], object]) -> None:
+    directory = fresh_place / "objects"
+    directory.mkdir()
+    put_there(directory / ".lock")
+    objects = Objects(directory)
+    with objects.adding() as adding:
+        adding.begin()
+        adding.add(sha256_bytes(b"one"), b"one")
+        adding.finish()
+    assert objects.holds(sha256_bytes(b"one"), 3)
 
 
 def test_a_store_that_is_locked_for_long_is_an_error(

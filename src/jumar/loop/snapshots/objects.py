@@ -12,6 +12,7 @@ into packs because an ``fsync`` for each of 100,000 files takes minutes.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import os
@@ -23,7 +24,7 @@ from types import TracebackType
 from typing import Final, NamedTuple, Self
 
 from jumar.core import copying, files, leftovers
-from jumar.core.lock import own_directory
+from jumar.core.lock import own_directory, set_aside
 from jumar.core.text import escape
 from jumar.errors import StoreDamagedError, StoreWriteError
 from jumar.model.records import ArtifactDetail
@@ -40,6 +41,7 @@ _MAGIC: Final = b"jumarpk1"
 _ENTRY: Final = struct.Struct(">32sQ")
 _TAIL: Final = struct.Struct(">Q8s")
 _LOCK: Final = ".lock"
+_NO_LOCK: Final = frozenset({errno.EISDIR, errno.ELOOP, errno.EACCES, errno.EPERM, errno.ENXIO})
 _PATIENCE: Final = 120.0  # seconds that somebody may take to collect
 
 
@@ -395,7 +397,14 @@ def _locked(directory: Path, how: int, patience: float) -> Generator[bool]:
         if fd >= 0:
             os.close(fd)
         with files.as_write_error("lock", directory):
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+            try:
+                fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+            except OSError as error:
+                if error.errno not in _NO_LOCK:
+                    raise
+                set_aside(path)  # a program put it in the place of the lock, or closed that
+                fd = -1
+                continue
             held = files.wait_for_lock(fd, patience, how)
     try:
         yield held
