@@ -220,10 +220,10 @@ def test_what_the_original_adds_while_the_views_are_made_is_kept(fresh_place: Pa
     meanwhile = [2]
     real = views.tracking_chunks
 
-    def slow(report: Any, **more: Any) -> Any:
+    def slow(report: Any, records: Any, **more: Any) -> Any:
         if meanwhile:
             theirs(meanwhile.pop(), 85)
-        return real(report, **more)
+        return real(report, records, **more)
 
     monkeypatch.setattr("jumar.loop.report.views.tracking_chunks", slow)
     ours(3, 70)

@@ -44,9 +44,9 @@ def resumed(directory: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Even
     read: list[int] = []
     slow = LoopReader.record
 
-    def counted(self: LoopReader, number: int) -> object:
+    def counted(self: LoopReader, number: int, **named: bool) -> object:
         read.append(number)
-        return slow(self, number)
+        return slow(self, number, **named)
 
     settings = replace(first.settings, stop=replace(first.settings.stop, max_iterations=PASSES + 1))
     loop = Loop.of(store, settings, first.parts, clock=first.shared.clock, listener=heard.append)

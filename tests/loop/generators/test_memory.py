@@ -79,7 +79,9 @@ def test_a_record_is_read_once_in_a_run_and_what_is_new_is_read_when_it_comes(tm
     reads: list[tuple[str, int]] = []
     record = LoopReader.record
     monkeypatch.setattr(
-        LoopReader, "record", lambda self, number: (reads.append((self.loop_id, number)), record(self, number))[1]
+        LoopReader,
+        "record",
+        lambda self, number, **named: (reads.append((self.loop_id, number)), record(self, number, **named))[1],
     )
     notebook = Notebook()
 

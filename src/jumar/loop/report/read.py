@@ -336,11 +336,13 @@ def load_report(
     records: list[IterationRecord] = []
     listed, complete = 0, True
     for number in store.iteration_numbers():
-        keep = all_artifacts or listed < MOST_ARTIFACTS or number in chosen
-        record = store.record(number, listed=keep)
+        always = all_artifacts or number in chosen
+        record = store.record(number, listed=always or listed < MOST_ARTIFACTS)
         listed += len(record.artifacts_detail)
+        keep = always or listed <= MOST_ARTIFACTS
         complete = complete and keep
-        records.append(replace(record, verification_status="failed") if number in refused else record)
+        kept = record if keep else replace(record, artifacts=(), artifacts_detail=())
+        records.append(replace(kept, verification_status="failed") if number in refused else kept)
     attempts, budget = store.attempts(), budget_in_force(config, decisions)
     spent = spend_of_attempts(attempts, budget)
     numbers = [record.iteration_number for record in records]

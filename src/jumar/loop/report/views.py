@@ -108,7 +108,8 @@ def _write(store: LoopStore, at: str, criteria: SelectionCriteria | None, seen: 
         if os.path.lexists(view) and files.content_of(view) is None:  # a directory cannot be replaced, a FIFO never ends
             store.quarantine(view)
     output = _fill_output(store, report, force=force)
-    written = _replace(store.paths.tracking_view, tracking_chunks(report, at=at, derived_from=derived_from), seen)
+    records = report.records if report.artifacts_complete else store.records()
+    written = _replace(store.paths.tracking_view, tracking_chunks(report, records, at=at, derived_from=derived_from), seen)
     files.replace_file(store.paths.report_view, current().redact_bytes(render_markdown(report).encode()))
     beside = {WRITTEN: written} if store.is_shared else {}
     document = best_document(report, derived_from=derived_from, output={**output, **beside})
@@ -188,10 +189,12 @@ def _replace(path: Path, chunks: Iterable[bytes], seen: object) -> dict[str, Any
 # --------------------------------------------------------------------------------------------- in the seeds' own formats
 
 
-def tracking_chunks(report: LoopReport, *, at: str, derived_from: dict[str, Any]) -> Iterator[bytes]:
+def tracking_chunks(
+    report: LoopReport, records: Iterable[IterationRecord], *, at: str, derived_from: dict[str, Any]
+) -> Iterator[bytes]:
     """Yield the tracking view piece by piece, one iteration at a time, so that it is never in memory as a whole.
 
-    ``at`` becomes ``last_updated``.
+    ``records`` are those of the report, with their artifacts. ``at`` becomes ``last_updated``.
     """
     head = {
         "loop_id": report.loop_id,
@@ -205,7 +208,7 @@ def tracking_chunks(report: LoopReport, *, at: str, derived_from: dict[str, Any]
     yield _dump(head).removesuffix(b"\n}") + b',\n  "iterations": ['
     baseline: dict[str, Any] | None = None
     begun = False
-    for record in report.records:
+    for record in records:
         entry = tracking_entry(record, report.storage_path)
         if record.iteration_number == 0:
             baseline = entry
