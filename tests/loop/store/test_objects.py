@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
@@ -15,6 +16,7 @@ from commands import call
 from store_kit import AT, kept, kept_tree, put, record, stored_tree
 
 from jumar.app.removal import look_at, remove_loop
+from jumar.core import files
 from jumar.core.copying import copies_share, copy_alike
 from jumar.core.files import sha256_bytes
 from jumar.errors import StoreDamagedError, StoreWriteError
@@ -266,6 +268,77 @@ def test_leftovers_and_strangers_are_no_contents(damaged: LoopStore, root: Path,
     assert (root / "objects" / f"{'cd' * 32}.pack").exists()  # nobody knows what it held
 
 
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_what_is_no_file_holds_nothing_and_is_in_nobodys_way(
+    damaged: LoopStore, root: Path, work: Path, make: Callable[[Path], None]
+) -> None:
+    make(root / "objects" / ("ab" * 32))
+    large = root / "objects" / sha256_bytes(b"0" * 2_000_000)
+    large.unlink()
+    make(large)
+    assert cleanup(damaged, by="ada", at=AT).removed == ()  # a FIFO is not waited for
+    store = LoopStore.open(damaged.paths.directory)
+    assert {what for _, what in problems(store)} == {"its content is missing in objects/"}
+    assert repair(store, by="ada", at=AT)[1] == ()
+    assert kept(store, 1)["large"] == b"0" * 2_000_000
+
+
+def test_a_content_that_lies_in_two_files_outlives_one_of_them(root: Path) -> None:
+    root.mkdir()
+    with Objects(root / "objects").adding() as one, Objects(root / "objects").adding() as two:
+        for adding, own in ((one, b"1"), (two, b"2")):
+            adding.begin()
+            for content in (b"both", own):
+                adding.add(sha256_bytes(content), content)
+        one.finish()
+        two.finish()
+    for path in files_of(root):
+        seen = Objects(root / "objects")
+        seen.refresh()
+        data = path.read_bytes()
+        path.unlink()
+        seen.refresh()
+        assert (seen.holds(sha256_bytes(b"both"), 4), len(seen)) == (True, 2)
+        path.write_bytes(data)
+
+
+def test_what_is_put_elsewhere_between_two_looks_is_not_missing(
+    damaged: LoopStore, root: Path, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names, before = files.names_in, [path.name for path in files_of(root)]
+    put(work, {"a.txt": b"a", "b.txt": b"", "c.txt": b"c" * 99})
+    record(damaged, 3, (".",), work)
+    shutil.rmtree(damaged.paths.iteration(1))
+    shutil.rmtree(damaged.paths.iteration(2))
+    collect(root)
+    assert {path.name for path in files_of(root)} != {*before}
+    looks = iter([before])  # the first shows what was there before somebody collected
+    monkeypatch.setattr(files, "names_in", lambda place: next(looks, None) or names(place))
+    seen = Objects(root / "objects")
+    seen.refresh()
+    monkeypatch.undo()
+    assert seen.holds(sha256_bytes(b"a"), 1)
+
+
+def test_a_full_disk_frees_what_needs_no_room(damaged: LoopStore, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.rmtree(damaged.paths.iteration(2))
+    put(root / "objects", {"ab" * 32: b"named by nobody"})
+    monkeypatch.setattr(objects_module.Adding, "leave", refused)
+    with Objects(root / "objects").adding() as adding:
+        adding.begin()
+        for content in (b"a" * 99, b"b" * 99):  # half of it is named
+            adding.add(sha256_bytes(content), content)
+        adding.finish()
+    objects = Objects(root / "objects")
+    with objects.alone(1), pytest.raises(StoreWriteError, match="the disk is full"):
+        objects.collect({sha256_bytes(b"a" * 99)})
+    assert len(files_of(root)) == 1
+
+
+def refused(*_: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
 def test_sparse_files_stay_sparse(loops: tuple[LoopStore, LoopStore], root: Path, work: Path) -> None:
     with (work / "holes").open("wb") as file:
         file.seek(300_000)
@@ -302,7 +375,7 @@ def test_many_contents_go_into_several_packs(
 
 ADD = """
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from jumar.loop.snapshots import snapshot
 from jumar.loop.store.collect import collect

@@ -17,6 +17,7 @@ import fcntl
 import hashlib
 import os
 import re
+import stat
 import struct
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from pathlib import Path
@@ -24,7 +25,7 @@ from types import TracebackType
 from typing import Final, NamedTuple, Self
 
 from jumar.core import copying, files, leftovers
-from jumar.core.lock import own_directory, set_aside
+from jumar.core.lock import move_aside, own_directory, set_aside
 from jumar.core.text import escape
 from jumar.errors import StoreDamagedError, StoreWriteError
 from jumar.model.records import ArtifactDetail
@@ -43,6 +44,7 @@ _TAIL: Final = struct.Struct(">Q8s")
 _LOCK: Final = ".lock"
 _NO_LOCK: Final = frozenset({errno.EISDIR, errno.ELOOP, errno.EACCES, errno.EPERM, errno.ENXIO})
 _PATIENCE: Final = 120.0  # seconds that somebody may take to collect
+_LOOKS: Final = 5  # at what is there, while somebody collects
 
 
 class Place(NamedTuple):
@@ -61,6 +63,7 @@ class Objects:
         self._files: dict[str, tuple[str, ...]] = {}
         self._stamps: dict[str, tuple[int, ...]] = {}
         self._places: dict[str, Place] = {}
+        self._touched: set[str] = set()
         self.altered: set[str] = set()  # names of files that hold what is not what its hash says
 
     def holds(self, digest: str | None, size: int) -> bool:
@@ -77,26 +80,33 @@ class Objects:
         return sum(self._places[digest].size for digest in digests if digest in self._places)
 
     def refresh(self) -> None:
-        """Take in what came and went. A pack whose index is not what its name says holds nothing, and so does a link.
+        """Take in what came and went. A pack whose index is not what its name says holds nothing, and so does what is no file.
 
         Of a file that was touched since the last time all contents are compared: what a program altered is missing then, and the
         next snapshot that has it stores it anew.
         """
-        there: dict[str, tuple[int, ...]] = {}
-        for name in self._names():
+        for _ in range(_LOOKS):  # what vanishes meanwhile was collected, and what is needed of it lies elsewhere
             with contextlib.suppress(FileNotFoundError):
-                there[name] = self._stamp(name)
+                self._look()
+                break
+
+    def _look(self) -> None:
+        there = {name: self._stamp(name) for name in self._names()}
         touched = {name for name in self._files if there.get(name) != self._stamps[name]}
-        for name in touched:
-            for digest in self._files.pop(name):
-                if digest in self._places and self._places[digest].file == name:
-                    del self._places[digest]
+        if touched:  # what lay there may lie in another one as well
+            self._touched |= touched
+            self._files.clear()
+            self._places.clear()
         for name in sorted(there.keys() - self._files.keys()):
-            with contextlib.suppress(OSError):
+            try:
                 contents = _read_index(self.directory / name)
-                sound = self._sound(name, contents) if name in touched else contents
-                self.note(name, sound)
-                self.altered.update([name] if sound != contents else [])
+                sound = self._sound(name, contents) if name in self._touched else contents
+            except FileNotFoundError:
+                raise
+            except OSError:
+                continue
+            self.note(name, sound)
+            self.altered.update([name] if sound != contents else [])
         self.altered.intersection_update(there)
 
     def _names(self) -> list[str]:
@@ -191,13 +201,22 @@ class Objects:
         freed = 0
         with files.as_write_error("collect", self.directory), self.adding(alone=True) as adding:
             adding.begin()
+            partly: dict[str, list[str]] = {}
             for name, digests in list(self._files.items()):
+                if not digests:  # damaged: nobody knows what it held
+                    continue
                 here = [digest for digest in self.held_in(name) if digest in live]
                 size = (self.directory / name).lstat().st_size
                 used = sum(self._places[digest].size for digest in here)
-                if digests and 2 * used < max(size, 1):  # one without contents is damaged: nobody knows what it held
-                    adding.leave(name, here)
-                    freed += size
+                if not here:  # first: a disk that is full has no room to write others anew
+                    (self.directory / name).unlink()
+                elif 2 * used < size:
+                    partly[name] = here
+                else:
+                    continue
+                freed += size
+            for name, here in partly.items():
+                adding.leave(name, here)
             return freed - adding.finish()
 
 
@@ -292,6 +311,8 @@ class Adding:
             if named:
                 files.sync_paths(self._directory, named)
                 for path, name in named.items():
+                    if files.is_directory(self._directory / name):  # nothing that jumar made
+                        move_aside(self._directory.parent, self._directory / name)
                     os.replace(path, self._directory / name)
                     del self._made[path]
                 files.fsync_directory(self._directory)
@@ -352,7 +373,10 @@ def _read_index(path: Path) -> list[tuple[str, Place]]:
     """Return what the file at ``path`` holds; nothing where its end is not what its name says."""
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        size = os.fstat(fd).st_size
+        status = os.fstat(fd)
+        size = status.st_size
+        if not stat.S_ISREG(status.st_mode):
+            return []
         if not path.name.endswith(_SUFFIX):
             return [(path.name, Place(path.name, 0, size))]
         if size < _TAIL.size:
