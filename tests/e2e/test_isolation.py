@@ -182,6 +182,6 @@ command = "echo 0.$(cat n.txt)"
     jumar(fresh_place, "apply", check=0)
     jumar(fresh_place, "apply", "--undo", check=0)
     jumar(fresh_place, "verify", check=0)
-    found = [path for path in fresh_place.rglob("*.img") if path.is_file()]
+    found = [path for path in (*fresh_place.rglob("*.img"), *fresh_place.glob(".jumar/objects/*")) if path.is_file()]
     assert len(found) >= (4 if isolation == "none" else 5)
     assert sum(path.stat().st_blocks * 512 for path in found) < 10_000_000, found
