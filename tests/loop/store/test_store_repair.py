@@ -182,3 +182,8 @@ def test_folders_that_were_closed_are_opened_without_a_look_at_every_file(store:
     assert [0o700, 0] == [each.stat().st_mode & 0o777 for each in (folder, file)]
     open_to_owner(store.paths)
     assert 0o600 == file.stat().st_mode & 0o777
+    content = store.paths.objects / ("ab" * 32)
+    content.parent.mkdir()
+    content.touch(0)
+    open_to_owner(store.paths, snapshots=True)
+    assert 0o400 == content.stat().st_mode & 0o777

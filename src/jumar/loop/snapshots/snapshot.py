@@ -19,6 +19,7 @@ from typing import Final, Protocol, Self
 
 from jumar.core import copying, files
 from jumar.core.file_cache import FileCache, Identity, times_tell
+from jumar.core.lock import own_directory
 from jumar.core.redaction import Redactor, current
 from jumar.core.text import escape
 from jumar.errors import ArtifactError, StoreDamagedError, StoreWriteError
@@ -85,6 +86,8 @@ def store_again(objects: Objects, source: Path, details: Iterable[ArtifactDetail
     What lies in one file with them is written once more. Errors: :class:`ArtifactError`, :class:`jumar.errors.StoreWriteError`.
     """
     wanted = {detail.path: detail.content_hash or "" for detail in details}
+    with files.as_write_error("create", objects.directory):
+        own_directory(objects.directory)
     with objects.alone(_PATIENCE) as held, objects.adding(alone=True) as adding, _ByHash(adding) as keeping:
         if not held:
             raise StoreWriteError(f"{escape(os.fspath(objects.directory))} is in use by another jumar; run the command again")

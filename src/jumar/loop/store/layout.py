@@ -68,9 +68,14 @@ def loops_directory(root: Path) -> Path:
 
     A new root in a JavaScript project has them in ``node_modules/loops/``, any other in ``loops/``.
     """
-    known = (root / _LOOPS, root / _SKIPPED / _LOOPS)
+    known = places_of_loops(root)
     there = next((place for place in known if place.is_dir()), None)
     return known[is_among_packages(root)] if there is None else there
+
+
+def places_of_loops(root: Path) -> tuple[Path, Path]:
+    """Return the two directories in which loops of ``root`` may lie, whether or not they are there."""
+    return root / _LOOPS, root / _SKIPPED / _LOOPS
 
 
 def runs_directory(root: Path) -> Path:
@@ -283,6 +288,9 @@ def open_to_owner(paths: LoopPaths, *, snapshots: bool = False, folders_only: bo
     """
     for place in _around(paths):
         give_rights(place)
+    if snapshots:
+        for path in paths.objects.iterdir() if files.is_directory(paths.objects) else ():
+            give_rights(path, write=False)
     for directory, folders, names in os.walk(paths.directory):
         for name in folders:
             give_rights(f"{directory}/{name}")
