@@ -149,6 +149,27 @@ def test_a_commit_that_happens_meanwhile_is_no_damage(store: LoopStore, monkeypa
     assert store.iteration_numbers() == (1, 2, 3)
 
 
+@pytest.mark.parametrize("recorded", [True, False])
+def test_an_iteration_that_is_made_meanwhile_is_no_damage(
+    store: LoopStore, monkeypatch: pytest.MonkeyPatch, recorded: bool
+) -> None:
+    put(Path("work"), {"a.txt": b"third"})
+    real = cleaned_iterations
+
+    def making(decisions: Any) -> frozenset[int]:  # which is asked for between the attempts and the iterations
+        monkeypatch.setattr("jumar.loop.store.verify.cleaned_iterations", real)
+        number = store.begin_attempt(3, 2, "n3", AT).start.number
+        store.end_attempt(number, end())
+        work = Path("work").resolve()
+        pending = store.stage(3, source=work, paths=["a.txt"], nonce="n3", attempt=number, stage={}, logs=None)
+        if recorded:
+            store.commit(pending, score(3))
+        return real(decisions)
+
+    monkeypatch.setattr("jumar.loop.store.verify.cleaned_iterations", making)
+    assert found(store) == []
+
+
 @pytest.mark.parametrize("way", ["vanishes before", "vanishes while it is read"])
 def test_a_pending_snapshot_that_is_renamed_while_it_is_read_is_no_damage(
     store: LoopStore, way: str, monkeypatch: pytest.MonkeyPatch

@@ -325,9 +325,13 @@ class _Check(Findings):
         named = [(self._paths.iteration(number) / METRICS, record.attempt) for number, record in records.items()]
         named += [(item.directory / STAGE, item.attempt) for item in pending]
         for path, number in named:
-            if number is not None and number not in attempts:
+            if number is not None and not self._begun(number, attempts):
                 what = f"names attempt {number}, of which there is nothing"
                 self.gone(path, what, self._paths.attempt_start(number))
+
+    def _begun(self, number: int, attempts: dict[int, Attempt]) -> bool:
+        """Whether there is an attempt: one that began after they were listed, too."""
+        return number in attempts or os.path.lexists(self._paths.attempt_start(number))
 
     def _lost(
         self,
@@ -413,7 +417,7 @@ class _Check(Findings):
                 self.problem(path, f"holds a {reading.kind} of iteration {reading.iteration}", BACKUP)
             if reading.iteration not in there:
                 self.problem(path, f"is of iteration {reading.iteration}, of which there is nothing", BACKUP)
-            if reading.attempt is not None and reading.attempt not in attempts:
+            if reading.attempt is not None and not self._begun(reading.attempt, attempts):
                 what = f"names attempt {reading.attempt}, of which there is nothing"
                 self.gone(path, what, self._paths.attempt_start(reading.attempt))
 
