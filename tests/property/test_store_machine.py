@@ -229,10 +229,13 @@ class StoreMachine(RuleBasedStateMachine):
             del self.acknowledged[number]
 
     @rule()
-    def another_loop_keeps_the_same(self) -> None:
+    def another_loop_keeps_the_same_and_more(self) -> None:
         number = max(self.other.iteration_numbers(), default=0) + 1
+        mine = {"mine": b"of %d, and of nothing else" % number * 1_000}
+        put(self.work, mine)
         record(self.other, number, (".",), self.work)
-        self.others[number] = dict(self.tree)
+        (self.work / "mine").unlink()
+        self.others[number] = {**self.tree, **mine}
 
     @precondition(lambda self: bool(self.others))
     @rule()
@@ -241,6 +244,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.other.add_decision("cleanup", data={"iterations": [number]})
         shutil.rmtree(self.other.artifacts(number))
         del self.others[number]
+        COUNTS["bytes collected"] += collect(self.place / ".jumar")
 
     @rule(fault=st.none() | FAULTS)
     def collect(self, fault: tuple[int, Way, int] | None) -> None:
@@ -308,7 +312,7 @@ class StoreMachine(RuleBasedStateMachine):
 
 
 def test_the_store_survives_any_story(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshot, "PLAIN_FILES", 1)  # so that most snapshots are kept by their contents
+    monkeypatch.setattr(snapshot, "PLAIN_FILES", 0)  # what is staged is kept by its contents, what is added plainly
     from hypothesis.stateful import run_state_machine_as_test
 
     run_state_machine_as_test(StoreMachine, settings=settings(stateful_step_count=40))
@@ -317,3 +321,4 @@ def test_the_store_survives_any_story(monkeypatch: pytest.MonkeyPatch) -> None:
     assert COUNTS["refusals"] > 15
     assert COUNTS["acknowledged"] > 50
     assert COUNTS["collections"] > 5
+    assert COUNTS["bytes collected"] > 25_000
