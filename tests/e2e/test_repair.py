@@ -144,3 +144,17 @@ def test_a_number_that_nobody_reached_makes_nothing_missing(place: Path, name: s
     jumar(place, "repair", "t", "-y", check=0)
     assert attempts == sorted(path.name for path in (loop / "attempts").iterdir())
     jumar(place, "verify", "t", check=0)
+
+
+def test_after_a_cleanup_the_loop_goes_on_from_a_snapshot_that_is_left(place: Path) -> None:
+    jumar(place, "cleanup", "--keep", "0", check=0)  # deletes the first: 60, better than the start
+    for number in (2, 3):
+        shutil.rmtree(place / f".jumar/loops/t/iterations/iteration-00{number}/artifacts/sub")
+    jumar(place, "repair", "-y", check=0)
+    assert jumar_json(place, "select")["selected_iteration"] == 0
+    refused = jumar(place, "apply", check=2).stderr
+    assert "the snapshot of iteration 2 was damaged, and a repair set it aside" in " ".join(refused.split())
+    assert "`jumar select t --use N` selects another" in " ".join(refused.split())
+    jumar(place, "run", "--no-input", "-n", "4", check=0)
+    jumar(place, "apply", check=0)
+    assert (place / "a.txt").read_text() == "8\n"

@@ -21,6 +21,7 @@ from jumar.loop.snapshots.tree import Tree, same
 from jumar.loop.store.in_force import last_applied, works_in_place
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.loop_store import LoopStore
+from jumar.loop.store.reading import damaged_iterations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +139,12 @@ def snapshot_of(store: LoopStore, iteration: int) -> tuple[Manifest, Content]:
     if not store.has_snapshot(iteration):
         if "origin" in store.config:
             raise UsageError(f"iteration {iteration} was imported without its files: there are none here")
-        raise UsageError(f"the snapshot of iteration {iteration} was cleaned up; its record is all that is left of it")
+        damaged = iteration in damaged_iterations(store.decisions())
+        why = "was damaged, and a repair set it aside" if damaged else "was cleaned up"
+        raise UsageError(
+            f"the snapshot of iteration {iteration} {why}; its record is all that is left of it"
+            + (f". `jumar select {store.loop_id} --use N` selects another" if damaged else "")
+        )
     return store.manifest(iteration), store.content(iteration)
 
 

@@ -100,7 +100,8 @@ class LoopReader:
     def views(self) -> tuple[IterationView, ...]:
         """Return what decisions are made from, by number. Errors: :class:`StoreDamagedError` that names the file.
 
-        One whose snapshot was damaged, and set aside by a repair, has no score here, and nothing starts from it.
+        One whose snapshot was damaged, and set aside by a repair, has no score here, and nothing starts from it. In a loop
+        with such a one, neither does anything from those that were cleaned up.
         """
         self._look_at_iterations()
         if self._ordered is None:

@@ -181,9 +181,18 @@ def cleaned_iterations(decisions: Iterable[Decision]) -> frozenset[int]:
     return _named_by(decisions, "cleanup", "repair")
 
 
-def lost_iterations(decisions: Iterable[Decision]) -> frozenset[int]:
-    """Return the iterations whose artifacts were damaged and set aside: nothing starts from them, and none is selected."""
+def damaged_iterations(decisions: Iterable[Decision]) -> frozenset[int]:
+    """Return the iterations whose artifacts were damaged, and set aside by a repair."""
     return _named_by(decisions, "repair")
+
+
+def lost_iterations(decisions: Iterable[Decision]) -> frozenset[int]:
+    """Return the iterations from which nothing starts, and of which none is selected, because artifacts were damaged.
+
+    Those that a cleanup deleted are among them then: what it kept in their place may be what is lost.
+    """
+    decisions = tuple(decisions)
+    return cleaned_iterations(decisions) if damaged_iterations(decisions) else frozenset()
 
 
 def _named_by(decisions: Iterable[Decision], *kinds: str) -> frozenset[int]:
