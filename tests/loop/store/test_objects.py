@@ -20,9 +20,12 @@ from jumar.core import files
 from jumar.core.copying import copies_share, copy_alike
 from jumar.core.files import sha256_bytes
 from jumar.errors import StoreDamagedError, StoreWriteError
+from jumar.loop.decisions.apply import apply, undo
 from jumar.loop.decisions.cleanup import cleanup
+from jumar.loop.decisions.plan import plan_apply
 from jumar.loop.snapshots import objects as objects_module
 from jumar.loop.snapshots import snapshot
+from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.loop.snapshots.objects import Objects
 from jumar.loop.snapshots.restore import plan_restore, restore
 from jumar.loop.store.collect import collect
@@ -242,6 +245,31 @@ def test_damage_is_told_and_taken_from_the_working_directory(
         assert problems(again) == set()
         assert kept(again, 1)["b.txt"] == b"b"
         assert kept(again, 2)["d.txt"] == b"d"
+
+
+@pytest.mark.parametrize("gone", ["content", "snapshot"])
+def test_an_undo_keeps_what_only_the_working_directory_has_and_a_repair_finds_it(
+    damaged: LoopStore, root: Path, work: Path, gone: str
+) -> None:
+    put(work, {"a.txt": b"better"})
+    before = set(files_of(root))
+    record(damaged, 3, (".",), work)
+    put(work, {"a.txt": b"a"})
+    apply(damaged, plan_apply(damaged, 3, work, ArtifactRules()), by="ada", at=AT)
+    (pack,) = set(files_of(root)) - before
+    pack.unlink()
+    if gone == "snapshot":
+        shutil.move(damaged.artifacts(3), work.parent / "elsewhere")
+    undone = undo(LoopStore.open(damaged.paths.directory), by="ada", at=AT)
+    assert (work / "a.txt").read_bytes() == b"a"
+    assert undone.data["set_aside"] == "set-aside/0001"
+    assert stored_tree(damaged.paths.set_aside)["0001/artifacts/a.txt"] == b"better"
+    if gone == "snapshot":
+        shutil.move(work.parent / "elsewhere", damaged.artifacts(3))
+    done, left = repair(LoopStore.open(damaged.paths.directory), by="ada", at=AT)
+    assert [mending.does for mending in done] == ["is stored again, from set-aside/0001/artifacts"]
+    assert left == ()
+    assert kept(LoopStore.open(damaged.paths.directory), 3)["a.txt"] == b"better"
 
 
 @pytest.mark.parametrize(("what", "code"), [("altered", 0), ("gone", 14)])

@@ -190,7 +190,8 @@ def _undo(store: LoopStore, given: Mapping[str, Any]) -> None:
         elif to_start:
             print_line("next", f"{command_for('apply', store.paths.directory)} applies the selected iteration again")
         if kept is not None:
-            print_line("kept", f"files that had changed since are in {shown_path(store.paths.directory / kept)}")
+            place = shown_path(store.paths.directory / kept)
+            print_line("kept", f"files that had changed since, or are in no whole snapshot, are in {place}")
 
 
 def _apply(store: LoopStore, given: Mapping[str, Any]) -> None:

@@ -288,8 +288,8 @@ def undo(store: LoopStore, *, by: str, at: str, reason: str = "", force: bool = 
 
     Where that is the start of the loop, it is applied: so what is cut off is mended, and what was there is kept, as by any apply.
     An apply or undo that was cut off comes first. With ``force``, files that changed since the apply are copied to
-    ``set-aside/`` before they are replaced (``data["set_aside"]`` of the decision, relative to the loop's directory). Errors:
-    as :func:`plan_undo`; :class:`ConflictError` listing what changed since, with nothing written.
+    ``set-aside/`` before they are replaced (``data["set_aside"]`` of the decision, relative to the loop's directory); so are,
+    always, those that the snapshot has no more. Errors: as :func:`plan_undo`; :class:`ConflictError` listing what changed since, with nothing written.
     """
     with store.lock():
         refuse_unrecorded(store)
@@ -304,8 +304,9 @@ def undo(store: LoopStore, *, by: str, at: str, reason: str = "", force: bool = 
             plan.moves.remaining(tree, resumed=False)
             kept: str | None = None
             there = {change.path for change in plan.moves.changes if change.before is not None}
-            if there.intersection(plan.conflicts):
-                aside = store.set_aside(plan.workdir, sorted(there.intersection(plan.conflicts)))
+            alone = there.intersection(plan.conflicts).union(_in_no_snapshot(store, plan))
+            if alone:
+                aside = store.set_aside(plan.workdir, sorted(alone))
                 kept = aside.relative_to(store.paths.directory).as_posix()
             if plan.apply is None:
                 start = ApplyPlan(iteration=0, workdir=plan.workdir, moves=plan.moves, unchanged=())
@@ -315,6 +316,13 @@ def undo(store: LoopStore, *, by: str, at: str, reason: str = "", force: bool = 
             with explaining(store, tree):
                 complete(store, tree, decision, by=by, at=at, resumed=False)
         return decision
+
+
+def _in_no_snapshot(store: LoopStore, plan: UndoPlan) -> set[str]:
+    """Return the paths that the iteration put there, and that its snapshot has no more because it is damaged or gone."""
+    put = [change.before for change in plan.moves.changes if change.before is not None]
+    gone = plan.iteration not in store.iteration_numbers() or not store.has_snapshot(plan.iteration)
+    return {each.path for each in (put if gone else store.content(plan.iteration).lacking(put))} if plan.apply else set()
 
 
 def _to_undo(store: LoopStore) -> tuple[Decision, bool] | None:

@@ -99,21 +99,31 @@ class _Round:
         yield from again or self._set_right()
 
     def _stored_again(self) -> Iterator[Mending]:
-        """Take contents that are missing or altered among the objects from the working directory, where it has them still."""
-        workdir = self._store.workdir or Path(os.devnull)
-        found: dict[Problem, ArtifactDetail] = {}
+        """Take contents that are missing or altered among the objects from the working directory, or a copy, that has them still."""
+        found: dict[Path, dict[Problem, ArtifactDetail]] = {place: {} for place in self._copies()}
         for problem in self._problems:
             folder, _, rest = os.path.relpath(problem.place, self._paths.iterations).partition(f"/{ARTIFACTS}/")
             number = iteration_number(folder)
             with contextlib.suppress(JumarError, OSError):
                 manifest = None if number is None else self._store.manifest(number)
                 detail = manifest.entries.get(rest) if manifest is not None and manifest.by_hash else None
-                if detail is not None and files.sha256_file(workdir / rest) == detail.content_hash:
-                    found[problem] = detail
-        act: Callable[[], object] = partial(store_again, self._store.objects, workdir, tuple(found.values()))
-        for problem in found:
-            yield Mending(problem.path, problem.what, "is stored again, from the working directory", act)
-            act = int  # all of them at once
+                place = None if detail is None else next((each for each in found if _has(each / rest, detail)), None)
+                if detail is not None and place is not None:
+                    found[place][problem] = detail
+        for place, problems in found.items():
+            act: Callable[[], object] = partial(store_again, self._store.objects, place, tuple(problems.values()))
+            source = "the working directory" if place == self._store.workdir else os.path.relpath(place, self._paths.directory)
+            for problem in problems:
+                yield Mending(problem.path, problem.what, f"is stored again, from {escape(source)}", act)
+                act = int  # all of them at once
+
+    def _copies(self) -> Iterator[Path]:
+        """Yield the directories that may have the files of an iteration by their paths."""
+        paths = self._paths
+        yield from filter(None, (self._store.workdir,))
+        yield paths.final_output
+        for kept in (paths.undo, paths.set_aside):
+            yield from sorted(kept.glob(f"*/{ARTIFACTS}"))
 
     def _set_right(self) -> Iterator[Mending]:
         wrong = {problem.place for problem in self._problems if problem.missing is None}
@@ -309,6 +319,12 @@ class _Round:
 
 _DIRECTORIES: Final = frozenset({"iterations", "pending", "checks"})
 _FILES: Final = frozenset({"attempts", "decisions", "readings"})
+
+
+def _has(path: Path, detail: ArtifactDetail) -> bool:
+    with contextlib.suppress(JumarError, OSError):
+        return files.sha256_file(path) == detail.content_hash
+    return False
 
 
 def set_aside(error: ForgedError) -> str:
