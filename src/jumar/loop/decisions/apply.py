@@ -289,7 +289,9 @@ def undo(store: LoopStore, *, by: str, at: str, reason: str = "", force: bool = 
     Where that is the start of the loop, it is applied: so what is cut off is mended, and what was there is kept, as by any apply.
     An apply or undo that was cut off comes first. With ``force``, files that changed since the apply are copied to
     ``set-aside/`` before they are replaced (``data["set_aside"]`` of the decision, relative to the loop's directory); so are,
-    always, those that the snapshot has no more. Errors: as :func:`plan_undo`; :class:`ConflictError` listing what changed since, with nothing written.
+    always, those that the snapshot has no more.
+
+    Errors: as :func:`plan_undo`; :class:`ConflictError` listing what changed since, with nothing written.
     """
     with store.lock():
         refuse_unrecorded(store)

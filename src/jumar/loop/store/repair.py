@@ -99,7 +99,7 @@ class _Round:
         yield from again or self._set_right()
 
     def _stored_again(self) -> Iterator[Mending]:
-        """Take contents that are missing or altered among the objects from the working directory, or a copy, that has them still."""
+        """Take contents that are missing or altered among the objects from the working directory or a copy."""
         found: dict[Path, dict[Problem, ArtifactDetail]] = {place: {} for place in self._copies()}
         for problem in self._problems:
             folder, _, rest = os.path.relpath(problem.place, self._paths.iterations).partition(f"/{ARTIFACTS}/")
