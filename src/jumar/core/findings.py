@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -12,6 +12,8 @@ from jumar.core.record import Record, stored
 from jumar.core.text import escape
 
 BACKUP: Final = "restore it from a backup; where there is none, `jumar repair` goes on without it"
+
+_ONE_BY_ONE: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,17 @@ class VerifyReport:
             "notes": list(self.notes),
             "planted": [item.to_json() for item in self.planted],
         }
+
+
+def told(found: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, str, str]]:
+    """Yield path, what, and the way out of each for people; many files of one snapshot with the same to say are told as one."""
+    alike: dict[tuple[str, str, str], list[str]] = {}
+    for path, what, way in found:
+        folder, inside, _ = path.partition("/artifacts/")
+        alike.setdefault((f"{folder}{inside}" if inside else path, what, way), []).append(path)
+    for (_, what, way), paths in alike.items():
+        many = f"{paths[0]} (and {len(paths) - 1} more files there)"
+        yield from ((path, what, way) for path in (paths if len(paths) <= _ONE_BY_ONE else [many]))
 
 
 class Findings:

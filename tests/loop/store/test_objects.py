@@ -247,6 +247,23 @@ def test_damage_is_told_and_taken_from_the_working_directory(
         assert kept(again, 2)["d.txt"] == b"d"
 
 
+def test_many_files_of_one_snapshot_are_told_as_one(loops: tuple[LoopStore, LoopStore], root: Path, work: Path) -> None:
+    put(work, {f"new/{number}.txt": f"{number}".encode() for number in range(9)})
+    record(loops[0], 1, (".",), work)
+    record(loops[0], 2, (".",), work)
+    for path in (path for path in files_of(root) if path.suffix):
+        path.unlink()
+    shown = call("verify", "one", "--root", root, check=14).out.splitlines()
+    assert [line.partition(": iterations/")[2].partition(": ")[0] for line in shown[:-1:2]] == [
+        f"iteration-00{number}/artifacts/a.txt (and 11 more files there)" for number in (1, 2)
+    ]
+    assert "one: 24 problems (2 iterations, 1 stored file" in shown[-1]
+    assert len(call("verify", "one", "--root", root, "--json", check=14).document["loops"][0]["problems"]) == 24
+    shown = call("repair", "one", "-y", "--root", root).out.splitlines()
+    assert [line for line in shown if "(and 11 more files there)" in line and "missing in objects/" in line]
+    assert shown[-1] == "one: whole again, 24 repairs"
+
+
 @pytest.mark.parametrize("gone", ["content", "snapshot"])
 def test_an_undo_keeps_what_only_the_working_directory_has_and_a_repair_finds_it(
     damaged: LoopStore, root: Path, work: Path, gone: str

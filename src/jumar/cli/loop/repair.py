@@ -19,7 +19,7 @@ from jumar.cli.common import (
     standard_options,
 )
 from jumar.core.clock import SystemClock, current_user
-from jumar.core.findings import Problem
+from jumar.core.findings import Problem, told
 from jumar.core.text import escape, plural
 from jumar.errors import FormatTooNewError, StoreDamagedError
 from jumar.loop.decisions.select import refuse_program
@@ -85,12 +85,12 @@ def repair_command(loop: str | None, root: Path, *, yes: bool, believe: bool, as
 
 def _tell(directory: Path, mendings: Sequence[Mending], left: Sequence[Problem], *, yes: bool, quiet: bool) -> None:
     name = escape(directory.name)
-    for mending in mendings if not quiet else ():
-        print_text(f"{mending.path}: {mending.what}")
-        print_text(f"    {mending.does}")
+    for path, what, does in told((each.path, each.what, each.does) for each in mendings if not quiet):
+        print_text(f"{path}: {what}")
+        print_text(f"    {does}")
     if yes:
-        for problem in left:
-            print_text(f"{problem.path}: {problem.what}\n    {problem.fix}")
+        for path, what, fix in told((each.path, each.what, each.fix) for each in left):
+            print_text(f"{path}: {what}\n    {fix}")
         if not quiet and not left:
             print_text(f"{name}: whole" + (f" again, {plural(len(mendings), 'repair')}" if mendings else "; nothing to repair"))
     elif mendings:

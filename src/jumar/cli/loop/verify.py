@@ -16,7 +16,7 @@ from jumar.cli.common import (
     print_text,
     standard_options,
 )
-from jumar.core.findings import Problem, VerifyReport
+from jumar.core.findings import Problem, VerifyReport, told
 from jumar.core.rendering.figures import size
 from jumar.core.text import escape, plural
 from jumar.errors import NotFoundError, StoreDamagedError
@@ -41,7 +41,8 @@ Exit code: 0 when everything is as it was written, 14 when anything is damaged."
 def verify_command(loop: str | None, root: Path, *, quick: bool, as_json: bool, quiet: bool) -> int:
     """Re-hash everything that a loop stored, and read every record; without LOOP, of all loops.
 
-    Nothing is changed. Each problem says what can be done about it.
+    Nothing is changed. Each problem says what can be done about it. Many files of one snapshot are told as one; --json names
+    each. What several snapshots share is stored, and counted, once.
     """
     if loop is not None:
         results = [_verified(root, find_loop(root, loop), quick=quick)]
@@ -86,9 +87,9 @@ def _unreadable(directory: Path, what: str) -> Verified:
 def _print(results: list[Verified], *, quick: bool, quiet: bool) -> None:
     for loop_id, directory, report in results:
         name = escape(loop_id)
-        for problem in report.problems:
-            print_text(f"{name}: {escape(problem.path)}: {escape(problem.what)}")
-            print_text(f"    {escape(problem.fix)}")
+        for path, what, fix in told((each.path, each.what, each.fix) for each in report.problems):
+            print_text(f"{name}: {escape(path)}: {escape(what)}")
+            print_text(f"    {escape(fix)}")
         for planted in report.planted:
             print_text(f"{name}: {escape(planted.path)}: holds a secret, the value of {', '.join(planted.names)}")
             delete = " or ".join(command_for(command, directory) for command in ("cleanup", "rm"))
@@ -98,5 +99,5 @@ def _print(results: list[Verified], *, quick: bool, quiet: bool) -> None:
         for note in report.notes:
             print_text(f"{name}: note: {note}")
         verdict = plural(len(report.problems), "problem") if report.problems else "ok"
-        hashed = "contents not re-hashed" if quick else f"{plural(report.files, 'file')}, {size(report.bytes)} re-hashed"
+        hashed = "contents not re-hashed" if quick else f"{plural(report.files, 'stored file')}, {size(report.bytes)} re-hashed"
         print_text(f"{name}: {verdict} ({plural(report.iterations, 'iteration')}, {hashed})")
