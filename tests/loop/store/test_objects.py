@@ -301,9 +301,10 @@ def test_a_quick_verify_looks_whether_contents_are_there(damaged: LoopStore, roo
     assert "quick" not in call("verify", "one", "--root", root, "--json", check=14).document
 
 
+@pytest.mark.parametrize("opened", [False, True])
 @pytest.mark.parametrize("how", ["altered", "gone"])
 def test_what_a_program_did_to_contents_is_mended_by_the_next_snapshot(
-    damaged: LoopStore, root: Path, work: Path, how: str
+    damaged: LoopStore, root: Path, work: Path, how: str, opened: bool
 ) -> None:
     for path in files_of(root):
         if how == "gone":
@@ -311,6 +312,7 @@ def test_what_a_program_did_to_contents_is_mended_by_the_next_snapshot(
         else:
             altered(path, 0)
     (work / "c.txt").write_bytes(b"other")
+    damaged = LoopStore.open(damaged.paths.directory) if opened else damaged
     record(damaged, 3, (".",), work)
     tree = {path: content for path, content in stored_tree(work).items() if not path.startswith(".jumar")}
     assert kept(LoopStore.open(damaged.paths.directory), 3) == tree
@@ -329,6 +331,22 @@ def test_objects_that_are_gone_are_made_anew_by_a_repair(damaged: LoopStore, roo
     store = LoopStore.open(damaged.paths.directory)
     assert repair(store, by="ada", at=AT)[1] == ()
     assert kept(store, 2)["d.txt"] == b"d"
+
+
+def test_contents_that_somebody_else_put_there_are_not_relied_on(damaged: LoopStore, root: Path, work: Path) -> None:
+    """An agent knows what it will write; were its word taken, the best iteration could not be restored."""
+    pack = objects_module._Pack(root / "objects" / "planted")
+    for data, claimed in ((b"fooled", b"future"), (b"honest", b"honest")):
+        pack.add(sha256_bytes(claimed), data)
+    name, _ = pack.close()
+    pack.path.rename(root / "objects" / name)
+    (root / "objects" / sha256_bytes(b"1" * 2_000_000)).write_bytes(b"2" * 2_000_000)
+    put(work, {"future": b"future", "honest": b"honest", "large": b"1" * 2_000_000})
+    store = LoopStore.open(damaged.paths.directory)
+    record(store, 3, (".",), work)
+    fresh = LoopStore.open(damaged.paths.directory)
+    assert verify(fresh).problems == ()
+    assert (kept(fresh, 3)["future"], kept(fresh, 3)["large"]) == (b"future", b"1" * 2_000_000)
 
 
 def test_a_link_in_the_place_of_the_objects_is_moved_away(damaged: LoopStore, root: Path, work: Path) -> None:

@@ -64,12 +64,24 @@ class Objects:
         self._stamps: dict[str, tuple[int, ...]] = {}
         self._places: dict[str, Place] = {}
         self._touched: set[str] = set()
+        self._compared: set[str] = set()  # contents that this process wrote, or read and found to be what their hash says
         self.altered: set[str] = set()  # names of files that hold what is not what its hash says
 
     def holds(self, digest: str | None, size: int) -> bool:
         """Return whether a content of this hash and length was there at the last :meth:`refresh`."""
         place = self._places.get(digest or "")
         return place is not None and place.size == size
+
+    def is_sound(self, digest: str) -> bool:
+        """Return whether a content that is there is what its hash says. It is read once, and again when its file was touched."""
+        if digest not in self._compared:
+            place = self._places[digest]
+            if not self._sound(place.file, [(digest, place)]):
+                self.altered.add(place.file)
+                del self._places[digest]
+                return False
+            self._compared.add(digest)
+        return True
 
     def __len__(self) -> int:
         """Return how many contents there are."""
@@ -95,6 +107,7 @@ class Objects:
         touched = {name for name in self._files if there.get(name) != self._stamps[name]}
         if touched:  # what lay there may lie in another one as well
             self._touched |= touched
+            self._compared.difference_update(*(self._files[name] for name in touched))
             self._files.clear()
             self._places.clear()
         for name in sorted(there.keys() - self._files.keys()):
@@ -108,6 +121,11 @@ class Objects:
             self.note(name, sound)
             self.altered.update([name] if sound != contents else [])
         self.altered.intersection_update(there)
+
+    def wrote(self, name: str, contents: list[tuple[str, Place]]) -> None:
+        """Take in the file ``name``, which this process made."""
+        self.note(name, contents)
+        self._compared.update(digest for digest, _ in contents)
 
     def _names(self) -> list[str]:
         try:
@@ -258,11 +276,12 @@ class Adding:
                 raise StoreWriteError(f"{escape(os.fspath(self._directory))} is locked by another jumar; run the command again")
             self._locked = True
         self._objects.refresh()
-        for name in self._objects.altered:
-            self.leave(name, self._objects.held_in(name))
 
     def holds(self, digest: str | None, size: int) -> bool:
-        return digest in self._new or self._objects.holds(digest, size)
+        """Return whether a content is there, and what its hash says: whatever lay there before may be anybody's."""
+        if digest is None or digest in self._new:
+            return digest is not None
+        return self._objects.holds(digest, size) and self._objects.is_sound(digest)
 
     def add(self, digest: str, data: bytes) -> None:
         """Add a small content, unless it is there."""
@@ -291,13 +310,15 @@ class Adding:
             self._new.add(digest)
 
     def leave(self, name: str, staying: Iterable[str]) -> None:
-        """Add what is ``staying`` of the contents of a file once more, as they lie there, and delete it when that is durable."""
+        """Add what is ``staying`` of the contents of a file, and sound, once more, and delete it when that is durable."""
         path = self._directory / name
         found = dict(_read_index(path))
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             for digest in staying:
-                self._put(digest, b"".join(_part(fd, found[digest])))
+                data = b"".join(_part(fd, found[digest]))
+                if files.sha256_bytes(data) == digest:
+                    self._put(digest, data)
         finally:
             os.close(fd)
         self._left.append(path)
@@ -305,6 +326,9 @@ class Adding:
     def finish(self) -> int:
         """Give everything its name, durable; return how many bytes that are. Errors: :class:`StoreWriteError`."""
         with files.as_write_error("write", self._directory):
+            for name in self._objects.altered:
+                with contextlib.suppress(FileNotFoundError):  # another jumar was faster
+                    self.leave(name, self._objects.held_in(name))
             self._close_pack()
             named = {path: name for path, name in self._made.items() if name}
             size = sum(path.lstat().st_size for path in named)
@@ -320,7 +344,7 @@ class Adding:
                 if path.name not in named.values():
                     path.unlink(missing_ok=True)  # another jumar was faster
         for name, contents in self._contents.items():
-            self._objects.note(name, contents)
+            self._objects.wrote(name, contents)
         self._contents.clear()
         self._new.clear()
         return size
