@@ -158,3 +158,25 @@ def test_after_a_cleanup_the_loop_goes_on_from_a_snapshot_that_is_left(place: Pa
     jumar(place, "run", "--no-input", "-n", "4", check=0)
     jumar(place, "apply", check=0)
     assert (place / "a.txt").read_text() == "8\n"
+
+
+def test_a_start_that_was_set_aside_is_not_said_to_be_back(place: Path) -> None:
+    shutil.rmtree(place / ".jumar/loops/t/iterations/iteration-000/artifacts/sub")
+    jumar(place, "repair", "-y", check=0)
+    jumar(place, "apply", "--undo", check=0)  # what iteration 3 left
+    refused = " ".join(jumar(place, "apply", "--undo", check=2).stderr.split())
+    assert "the snapshot of the start was damaged, and a repair set it aside: there is no way back to it" in refused
+
+
+def test_a_resume_stores_again_what_only_the_working_directory_has(place: Path) -> None:
+    (place / "a.txt").write_text("5\n")
+    (place / "many").mkdir()
+    for number in range(250):
+        (place / f"many/{number}.txt").write_text(f"{number}\n")
+    jumar(place, "run", "--new", "--id", "large", "--no-input", check=0)
+    for pack in (place / ".jumar/objects").glob("*.pack"):
+        pack.unlink()
+    resumed = jumar(place, "run", "--id", "large", "--no-input", "-n", "4", check=0).stdout
+    told = "the contents of 252 files of iteration 2 were missing in objects/; they are stored again, from the working directory"
+    assert told in " ".join(resumed.split())
+    jumar(place, "verify", "large", check=0)  # the other contents of a.txt are those of many/5.txt and so on

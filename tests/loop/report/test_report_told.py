@@ -72,6 +72,10 @@ def test_attempts_without_a_row_are_counted_by_kind_and_add_up():
     assert 3 == took.cut_off
     assert without_row_text(took) == "and 1 lost, 2 rate-limited, 1 tried again (attempts without a row): $0.40 ($0.30 estimated)"
     assert without_row_text(took_of(attempts[2:3], {3, 5}, {}, Budget())) is None
+    open_one = replace(attempts[3], start=replace(attempts[3].start, reserve_cost_usd=None), end=None)
+    assert without_row_text(took_of([open_one], set(), {}, Budget())) == (
+        "and 1 not ended (an attempt without a row): cost not known yet"
+    )
 
 
 def note_of(one: IterationRecord, refused: int = 0) -> str:

@@ -23,6 +23,7 @@ from jumar.loop.store.in_force import artifact_rules, last_applied, unfinished, 
 from jumar.loop.store.layout import ARTIFACTS
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.loop_store import LoopStore
+from jumar.loop.store.reading import damaged_iterations
 from jumar.model import Decision
 from jumar.model.attempts import LEFT_NOTHING
 from jumar.model.ordering import valid_score
@@ -270,6 +271,8 @@ def plan_undo(store: LoopStore) -> UndoPlan:
 def _plan_start(store: LoopStore) -> UndoPlan:
     if way_back(store) is None or store.workdir is None:
         nothing = "the start is back already" if last_applied(store) is not None else "there is no apply to take back"
+        if works_in_place(store) and 0 in damaged_iterations(store.decisions()):
+            nothing = "the snapshot of the start was damaged, and a repair set it aside: there is no way back to it"
         raise NotFoundError(f"{nothing} in loop '{store.loop_id}'; `jumar apply {store.loop_id}` applies the selected iteration")
     plan = plan_apply(store, 0, store.workdir, artifact_rules(store))
     left = store.manifest(store.iteration_numbers()[-1]).entries

@@ -7,13 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from jumar.core.files import is_directory
-from jumar.core.text import named
+from jumar.core.text import named, plural
 from jumar.errors import ArtifactError, JumarError
 from jumar.loop.engine.accounting import finish
 from jumar.loop.engine.iteration import Trees
 from jumar.loop.engine.run_context import LoopRun, drive, take_ended
 from jumar.loop.ranking.ratchet import choose_parent
 from jumar.loop.snapshots.restore import RestorePlan
+from jumar.loop.snapshots.snapshot import store_again
 from jumar.loop.store.in_force import evidence_of, last_applied
 from jumar.loop.store.layout import iteration_name, open_to_owner
 from jumar.loop.store.reading import given_up
@@ -31,7 +32,7 @@ def recover(run: LoopRun, trees: Trees) -> None:
 
     In this order: attempts that never ended are written off as lost, and what they left running is ended; snapshots that
     were taken are scored; attempts that ended without a snapshot get one from their working directory; a tree that differs from
-    the recorded parent's is set aside and restored.
+    the recorded parent's is set aside and restored, and what of it is missing among the objects is stored again.
     """
     store = run.store
     open_to_owner(store.paths, folders_only=True)
@@ -46,6 +47,7 @@ def recover(run: LoopRun, trees: Trees) -> None:
         ours = applied is not None and _holds(trees.of(None), applied.best_iteration)  # restored at the end of the run before
         anew = trees.of(None).made > 0  # a copy of the person's own directory, in which nobody has worked
         _put(run, trees.of(None), parent, set_aside=not (ours or anew))
+        _store_again(run, trees.of(None), parent)
     store.discard_leftovers()
 
 
@@ -68,6 +70,16 @@ def _put(run: LoopRun, workspace: Workspace, to: int | Pending, *, set_aside: bo
         if why_of_the_tree(error) is None or (isinstance(to, int) and not run.store.has_snapshot(to)):
             raise
         workspace.bring_back(to)
+
+
+def _store_again(run: LoopRun, workspace: Workspace, number: int) -> None:
+    """Store what an iteration lacks among the objects: the tree, which equals it and is changed next, may be the last place."""
+    manifest, objects = run.store.manifest(number), run.store.objects
+    lacking = tuple(objects.lacking(manifest.entries.values())) if manifest.by_hash else ()
+    if lacking:
+        store_again(objects, workspace.directory, lacking)
+        what = f"the contents of {plural(len(lacking), 'file')} of iteration {number} were missing in objects/"
+        run.notice(f"{what}; they are stored again, from the working directory")
 
 
 def record_failed(run: LoopRun, trees: Trees) -> None:

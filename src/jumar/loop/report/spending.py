@@ -146,7 +146,8 @@ def without_row_text(took: Took) -> str | None:
     if beside:
         total = sum(part.attempts for part in beside)
         counted = ", ".join(f"{part.attempts:,} {part.kind}" for part in beside)
-        money = spent_money(took.without_row, Budget())
+        told = any(part.kind != "not ended" for part in beside) or took.without_row.charged_cost_usd
+        money = spent_money(took.without_row, Budget()) if told else "cost not known yet"
         texts.append(f"{counted} ({'an attempt' if total == 1 else 'attempts'} without a row): {money}")
     scoring = sum(part.spend.charged_cost_usd for part in took.parts if part.kind == "scoring")
     if not math.isclose(scoring, 0.0, abs_tol=5e-7):
