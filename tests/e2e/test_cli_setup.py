@@ -300,6 +300,16 @@ def test_doctor_tells_a_check_that_is_red_from_one_that_cannot_begin(fresh_place
     assert ("leads elsewhere from the copy" in row["fix"]) == ("outside" in check)
 
 
+def test_doctor_finds_nothing_red_where_only_the_copy_lacks_a_scorer(fresh_place: Path):
+    (fresh_place.parent / "score.sh").write_text("cat score.txt\n")
+    write_loop(fresh_place, [0.6])
+    config = fresh_place / "jumar.toml"
+    config.write_text(config.read_text().replace('"cat score.txt"', '"sh ../score.sh"'))
+    found = rows("--no-run", check=0)
+    assert ("yellow", "yellow") == (found["scorer: quality"]["state"], found["start state"]["state"])
+    assert "what a run finds and the copy that is tried here lacks" in found["start state"]["fix"]
+
+
 @pytest.mark.parametrize("loop", ['isolation = "copy"', "candidates = 2"])
 def test_doctor_knows_that_passes_in_trees_of_their_own_do_not_find_it_either(fresh_place: Path, loop: str):
     (fresh_place.parent / "outside.sh").write_text("exit 0\n")

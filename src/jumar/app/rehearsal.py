@@ -41,6 +41,7 @@ PROMPT: Final = "Hello\n"
 
 _COPY_LIMIT: Final = 2_000_000_000
 _LAST_LINE: Final = 80
+_START: Final = "start state"
 _QUESTIONS: Final = (
     r"\(y/n\)|\[y/n\]|\(yes/no\)|press (?:enter|any key)|do you trust|enter your (?:choice|answer)",
     r"do you want to (?:proceed|continue|allow|trust|make this edit)|approve (?:this|the)",
@@ -145,6 +146,17 @@ def rehearse(rehearsal: Rehearsal, base: Path, *, run: bool, timeout: float) -> 
 
     ``run`` False leaves the generator out. ``timeout`` is in seconds and only shortens the generator's own.
     """
+    states: set[str] = set()
+    for row in _rehearsed(rehearsal, base, run=run, timeout=timeout):
+        if row.name == _START and row.state == "red" and "red" not in states:
+            fix = "the yellow rows above say what a run finds and the copy that is tried here lacks"
+            yield replace(row, state="yellow", fix=fix)
+        else:
+            yield row
+        states.add(row.state)
+
+
+def _rehearsed(rehearsal: Rehearsal, base: Path, *, run: bool, timeout: float) -> Iterator[Row]:
     config = rehearsal.config
     limited = config.generator.model_copy(update={"timeout": min(timeout, config.generator.timeout)})
     try:
@@ -180,7 +192,7 @@ def rehearse(rehearsal: Rehearsal, base: Path, *, run: bool, timeout: float) -> 
         detail, _, fix = warning.partition("; ")
         yield Row(name="evaluator", state="yellow", detail=detail, fix=fix)
     if looked:
-        yield Row(name="start state", state="green", detail="not scored here: no judge is asked, because that may cost")
+        yield Row(name=_START, state="green", detail="not scored here: no judge is asked, because that may cost")
     else:
         yield _start_row(checks, readings, weights)
     if run:
@@ -226,12 +238,12 @@ def _start_row(checks: list[CheckResult], readings: list[ScoreReading], weights:
     if found.quality is None:
         detail = f"has no valid score ({found.status_reason or found.status.replace('_', ' ')})"
         return Row(
-            name="start state",
+            name=_START,
             state="red",
             detail=detail,
             fix="mend the red rows above; the loop would choose from the others only",
         )
-    return Row(name="start state", state="green", detail=f"scores {points(found.quality)}, verification {found.verification}")
+    return Row(name=_START, state="green", detail=f"scores {points(found.quality)}, verification {found.verification}")
 
 
 def _run_generator(parts: LoopParts, rehearsal: Rehearsal, workdir: Path, *, timeout: float) -> Iterator[Row]:
