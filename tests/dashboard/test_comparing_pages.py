@@ -140,6 +140,14 @@ def test_a_file_is_saved_as_it_is_and_never_shown():
     assert headers["x-content-type-options"] == "nosniff"
 
 
+def test_a_file_of_a_snapshot_that_was_cleaned_up_is_not_offered():
+    call("cleanup", "one", "--keep", "0")
+    shown = page("/loops/one/iterations/1?against=2")
+    assert "removed by a cleanup" in shown
+    assert "Save this file" not in shown
+    assert "the snapshot of iteration 1 was cleaned up" in page("/loops/one/iterations/1/files/text.md", 404)
+
+
 @pytest.mark.parametrize("path", ["../metrics.json", "..%2Fmetrics.json", "/etc/passwd", "none", "", "text.md/.."])
 def test_only_what_a_snapshot_names_is_saved(path: str):
     page(f"/loops/one/iterations/2/files/{path}", 404)
