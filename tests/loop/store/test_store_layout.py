@@ -11,6 +11,7 @@ import pytest
 
 from jumar.errors import StoreWriteError, UsageError
 from jumar.loop.store.layout import (
+    IGNORED,
     LoopPaths,
     check_loop_id,
     iteration_name,
@@ -51,7 +52,7 @@ def test_allowed_loop_ids(loop_id: str) -> None:
 def test_a_root_is_prepared_once_and_keeps_what_is_in_it(fresh_place: Path) -> None:
     root = fresh_place / "deep" / "root"
     prepare_root(root)
-    assert (root / ".gitignore").read_bytes() == b"*\n"
+    assert (root / ".gitignore").read_bytes() == IGNORED
     assert sorted(path.name for path in root.iterdir()) == [".gitignore", "locks", "loops"]
     (root / ".gitignore").write_bytes(b"mine")
     prepare_root(root)
@@ -62,7 +63,7 @@ def test_a_project_that_is_the_root_is_not_ignored_as_a_whole(fresh_place: Path)
     (fresh_place / "main.py").write_bytes(b"")
     store = LoopStore.create("loops/mine", "mine", {}, workdir=fresh_place, created_at="t")
     assert not (fresh_place / ".gitignore").exists()
-    assert (fresh_place / "loops" / ".gitignore").read_bytes() == (fresh_place / "locks" / ".gitignore").read_bytes() == b"*\n"
+    assert (fresh_place / "loops" / ".gitignore").read_bytes() == (fresh_place / "locks" / ".gitignore").read_bytes() == IGNORED
     assert list_loops(fresh_place) == ("mine",)
     record = store.add(IterationRecord(iteration_number=1, timestamp="t", quality_score=1), source=fresh_place, paths=["."])
     assert [detail.path for detail in record.artifacts_detail] == ["main.py"]
@@ -72,7 +73,7 @@ def test_a_root_that_was_cut_off_is_completed(fresh_place: Path) -> None:
     (fresh_place / "root" / "loops").mkdir(parents=True)
     (fresh_place / "root" / ".tmp-dead").write_bytes(b"")
     prepare_root(fresh_place / "root")
-    assert (fresh_place / "root" / ".gitignore").read_bytes() == b"*\n"
+    assert (fresh_place / "root" / ".gitignore").read_bytes() == IGNORED
 
 
 def test_a_root_that_cannot_be_created(fresh_place: Path) -> None:

@@ -38,6 +38,11 @@ _LISTED: Final = 1_000  # directories that are looked into for a package
 LOCKS: Final = "locks"
 _PREFIX: Final = "iteration-"
 _IGNORE: Final = ".gitignore"
+IGNORED: Final = b"""\
+# What jumar keeps of its loops. `jumar list` shows them; `jumar cleanup` and `jumar rm LOOP` free space.
+# All of them share the snapshots' files in objects/: delete nothing there by hand.
+*
+"""
 STOP: Final = "STOP"
 """The name of the file that asks loops to stop: in the root for all of them, in a loop's directory for that one."""
 
@@ -117,7 +122,7 @@ def _folders(directory: Path) -> list[Path]:
 
 
 def prepare_root(root: Path, loops: Path | None = None) -> None:
-    """Create ``root`` with its ``loops/``, ``locks/`` and a ``.gitignore`` of ``*``. What exists stays as it is.
+    """Create ``root`` with its ``loops/``, ``locks/`` and a ``.gitignore`` of all. What exists stays as it is.
 
     ``loops`` is where its loops are to lie, by default :func:`loops_directory`.
 
@@ -135,7 +140,7 @@ def prepare_root(root: Path, loops: Path | None = None) -> None:
         for directory in (loops, root / LOCKS) if shared else (root,):
             if not (directory / _IGNORE).exists():
                 with contextlib.suppress(FileExistsError):
-                    files.write_once(directory / _IGNORE, b"*\n")
+                    files.write_once(directory / _IGNORE, IGNORED)
 
 
 def list_loops(root: Path) -> tuple[str, ...]:
