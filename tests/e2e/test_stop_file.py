@@ -76,7 +76,7 @@ def test_a_root_that_only_holds_a_stop_file_is_still_ours(tmp_path: Path) -> Non
     jumar(tmp_path, "run", check=0)
     (tmp_path / ".jumar" / "STOP").touch()
     jumar(tmp_path, "run", "--new", check=2)
-    assert "*\n" == (tmp_path / ".jumar" / ".gitignore").read_text()
+    assert (tmp_path / ".jumar" / ".gitignore").read_text().endswith("\n*\n")
     assert ["t"] == [path.name for path in (tmp_path / ".jumar" / "loops").iterdir()]
 
 
