@@ -331,12 +331,12 @@ def test_a_configuration_that_an_agent_wrote_beside_a_command_line_imports_nothi
     toml = f'{tables}[[checks]]\nname = "x"\ncommand = "true"\n'
     lines = ("from pathlib import Path", f"Path('evil.py').write_text({f'open({str(mark)!r}, {chr(119)!r})'!r})")
     program = tmp_path / "agent.py"
-    program.write_text("\n".join([*lines, f"Path('jumar.toml').write_text({toml!r})", "Path('text.md').write_text('b')"]))
+    program.write_text("\n".join([*lines, f"Path('jumar.toml').write_text({toml!r})", "import os; os.kill(os.getppid(), 9)"]))
     command = ("--keep-going", "-n", "1", "--check", "true", "--no-input", "--", sys.executable, str(program))
     jumar(place, "run", *command, check=None)
     assert (place / "evil.py").exists()
     refused = jumar(place, "run", "--no-input", check=2)
-    assert "place-1" in refused.stderr
+    assert "the configuration is another one" in refused.stderr
     assert not mark.exists()
 
 
