@@ -257,6 +257,7 @@ def test_many_files_of_one_snapshot_are_told_as_one(loops: tuple[LoopStore, Loop
     assert [line.partition(": iterations/")[2].partition(": ")[0] for line in shown[:-1:2]] == [
         f"iteration-00{number}/artifacts/a.txt (and 11 more files there)" for number in (1, 2)
     ]
+    assert "restore objects/ from a backup; else `jumar repair` takes it from a copy that is left" in shown[1]
     assert "one: 24 problems (2 iterations, 1 stored file" in shown[-1]
     assert len(call("verify", "one", "--root", root, "--json", check=14).document["loops"][0]["problems"]) == 24
     shown = call("repair", "one", "-y", "--root", root).out.splitlines()

@@ -48,6 +48,7 @@ _TOLD: Final = 1_000
 _TRASH: Final = ".trash-"
 NEWER: Final = "upgrade jumar: this was written by a newer version"
 NOT_OURS: Final = "nothing that jumar wrote: move it elsewhere, or let `jumar repair` do that"
+_CONTENT: Final = "restore objects/ from a backup; else `jumar repair` takes it from a copy that is left, or goes on without it"
 ALTERED: Final = "has another content than was recorded"
 UNLIKE: Final = "does not list the artifacts that manifest.json lists"
 _RECORDED: Final = frozenset({"ok", "failed", "timeout", "blocked"})
@@ -178,7 +179,7 @@ class _Check(Findings):
                 else:
                     wrong |= {} if found == detail.content_hash else {path: ALTERED}
         for path, what in wrong.items():
-            self.problem(directory / path, what, BACKUP)
+            self.problem(directory / path, what, _CONTENT)
 
     def _hash(self, once: tuple[int, int] | str, chunks: Callable[[], Iterator[bytes]], path: str) -> str:
         """Return the hash of a content, which is read only the first time that ``once`` is asked for."""
