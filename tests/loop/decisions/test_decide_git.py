@@ -127,7 +127,7 @@ def test_the_commit_says_what_it_is_and_carries_the_persons_name_and_the_callers
         "2026-01-25T10:00:00+00:00",
         "Iteration 1 of polish",
         "",
-        "Score 85.2%, verification passed; selected by ada.",
+        "Score 85.2%, verification passed; committed by ada.",
     ]
 
 

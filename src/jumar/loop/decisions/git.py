@@ -410,7 +410,7 @@ def _message(store: LoopStore, iteration: int, by: str, reason: str = "") -> str
     lines = [
         f"Iteration {iteration} of {store.loop_id}",
         "",
-        f"Score {percent(record.quality_score)}, verification {record.verification_status}; selected by {escape(by)}.",
+        f"Score {percent(record.quality_score)}, verification {record.verification_status}; committed by {escape(by)}.",
     ]
     return "\n".join([*lines, *(["", escape(reason)] if reason else [])]) + "\n"
 
