@@ -386,7 +386,7 @@ def test_git_words_outside_of_a_repository(here: Path):
 def test_verify_counts_and_is_0(here: Path):
     record([0.5], loop="other")
     shown = call("verify", check=0).out.splitlines()
-    assert ["other: ok (1 iteration, 1 file, ", "t: ok (5 iterations, "] == [shown[0][:32], shown[1][:21]]
+    assert ["other: ok (1 iteration, 1 stored file, ", "t: ok (5 iterations, "] == [shown[0][:39], shown[1][:21]]
     document = call_json("verify", "t")
     assert (True, "t", 5, []) == (document["ok"], *(document["loops"][0][key] for key in ("loop_id", "iterations", "problems")))
     assert "" == call("verify", "-q", check=0).out
