@@ -256,6 +256,8 @@ def read_pending(
     if not os.path.lexists(directory):
         raise FileNotFoundError(directory)
     if not files.is_directory(directory):
+        if not os.path.lexists(directory):  # it was there a moment ago
+            raise FileNotFoundError(directory)
         raise StoreDamagedError(f"{directory}: is no directory")
     try:
         stage = decode(read(directory / STAGE), os.fspath(directory / STAGE))

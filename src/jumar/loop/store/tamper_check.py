@@ -181,10 +181,12 @@ class StoreWatch:
         return hash(tuple(found))
 
     def _changed(self, key: str) -> Iterator[Damage]:
-        if key not in self._prints or (self._tells and self._print(key) == self._prints[key]):
+        if key not in self._prints:
+            return
+        before = self._vault and self._vault.get(self._places[key])
+        if self._print(key) == self._prints[key] and (self._tells or before is None):  # without a copy nothing else can tell
             return
         paths = self._files(key)
-        before = self._vault and self._vault.get(self._places[key])
         for index, path in enumerate(paths):
             now = files.content_of(path)
             if before is not None and not files.holds(path, before[index]):
