@@ -278,10 +278,16 @@ def sha256_bytes(data: bytes) -> str:
 
 def sha256_file(path: Path) -> str:
     """Return the SHA-256 of a regular file's content in hexadecimal; a link is not followed."""
-    digest = hashlib.sha256()
-    for chunk in chunks_of(path):
+    return sha256_chunks(chunks_of(path))[0]
+
+
+def sha256_chunks(chunks: Iterable[bytes]) -> tuple[str, int]:
+    """Return the SHA-256 of what ``chunks`` are together, in hexadecimal, and how many bytes that is."""
+    digest, size = hashlib.sha256(), 0
+    for chunk in chunks:
         digest.update(chunk)
-    return digest.hexdigest()
+        size += len(chunk)
+    return digest.hexdigest(), size
 
 
 def content_of(path: str | Path) -> bytes | None:

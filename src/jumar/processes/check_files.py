@@ -105,11 +105,16 @@ def shadows(sources: Iterable[CheckSource], *, workdir: Path) -> tuple[str, ...]
     return tuple(sorted(found))
 
 
+def _searched(workdir: Path) -> list[Path]:
+    """Return the directories on ``PATH``, as a program that runs in ``workdir`` takes them."""
+    return [Path(os.path.normpath(workdir / entry)) for entry in os.environ.get("PATH", os.defpath).split(os.pathsep)]
+
+
 def _sooner(name: str, workdir: Path) -> set[str]:
     """Return where below ``workdir`` a program of this name would run instead of the one that is found on ``PATH``."""
     places: set[str] = set()
-    for entry in os.environ.get("PATH", os.defpath).split(os.pathsep):
-        path = Path(os.path.normpath(workdir / entry / name))
+    for directory in _searched(workdir):
+        path = directory / name
         if os.access(path, os.X_OK) and path.is_file():
             return places
         if path.is_relative_to(workdir):
@@ -119,9 +124,7 @@ def _sooner(name: str, workdir: Path) -> set[str]:
 
 def _named_in(source: CheckSource, workdir: Path) -> set[str]:
     """Return the words that may be programs on ``PATH``: those of the command, and all of its scripts where that can matter."""
-    if not any(
-        Path(os.path.normpath(workdir / entry)).is_relative_to(workdir) for entry in os.environ.get("PATH", "").split(":")
-    ):
+    if not any(directory.is_relative_to(workdir) for directory in _searched(workdir)):
         return set()
     words = set(programs(source.command or ""))
     with contextlib.suppress(ConfigError):

@@ -140,7 +140,7 @@ class Objects:
     def _sound(self, name: str, contents: list[tuple[str, Place]]) -> list[tuple[str, Place]]:
         fd = os.open(self.directory / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
-            return [(digest, place) for digest, place in contents if _hash_of(fd, place) == digest]
+            return [(digest, place) for digest, place in contents if files.sha256_chunks(_part(fd, place))[0] == digest]
         finally:
             os.close(fd)
 
@@ -201,11 +201,9 @@ class Objects:
 
     # ---- changing
 
-    @contextlib.contextmanager
-    def alone(self, patience: float) -> Generator[bool]:
-        """Keep others from adding; yields whether that was possible within ``patience`` seconds."""
-        with _locked(self.directory, fcntl.LOCK_EX, patience) as held:
-            yield held
+    def alone(self, patience: float) -> contextlib.AbstractContextManager[bool]:
+        """Keep others from adding; gives whether that was possible within ``patience`` seconds."""
+        return _locked(self.directory, fcntl.LOCK_EX, patience)
 
     def adding(self, *, alone: bool = False) -> Adding:
         """Return what adds contents, to be used in a ``with`` statement; ``alone`` where the caller is."""
@@ -427,13 +425,6 @@ def _part(fd: int, place: Place) -> Iterator[bytes]:
     while left > 0 and (chunk := os.pread(fd, min(left, _CHUNK), offset)):
         offset, left = offset + len(chunk), left - len(chunk)
         yield chunk
-
-
-def _hash_of(fd: int, place: Place) -> str:
-    digest = hashlib.sha256()
-    for chunk in _part(fd, place):
-        digest.update(chunk)
-    return digest.hexdigest()
 
 
 @contextlib.contextmanager

@@ -165,15 +165,8 @@ class _Plain:
 
     def take(self, name: str, fd: int, status: os.stat_result, chunks: Callable[[], Iterator[bytes]]) -> tuple[str, int]:
         del status
-        digest, self._last = hashlib.sha256(), name
-        target = os.open(name, _CREATE, STORED_MODE, dir_fd=self._fd)
-        try:
-            copying.write_like(target, fd, chunks(), digest.update)
-            size = os.fstat(target).st_size
-            os.fchmod(target, STORED_MODE)
-        finally:
-            os.close(target)
-        return digest.hexdigest(), size
+        self._last = name
+        return _stored(name, fd, chunks(), dir_fd=self._fd)
 
     def keep(self) -> None:
         pass
@@ -212,23 +205,14 @@ class _ByHash:
             digest, size = files.sha256_bytes(data), len(data)
             self._taken = digest, size, data
             return digest, size
-        digest, size = _hash(chunks())
+        digest, size = files.sha256_chunks(chunks())
         place = None if self._adding.holds(digest, size) else self._adding.temporary()
         self._taken = digest, size, place
-        if place is not None and self._copied(fd, place, chunks) != digest:
-            return "", -1
+        if place is not None:
+            os.lseek(fd, 0, os.SEEK_SET)
+            if _stored(place, fd, chunks())[0] != digest:
+                return "", -1
         return digest, size
-
-    def _copied(self, fd: int, place: Path, chunks: Callable[[], Iterator[bytes]]) -> str:
-        digest = hashlib.sha256()
-        os.lseek(fd, 0, os.SEEK_SET)
-        target = os.open(place, _CREATE, STORED_MODE)
-        try:
-            copying.write_like(target, fd, chunks(), digest.update)
-            os.fchmod(target, STORED_MODE)
-        finally:
-            os.close(target)
-        return digest.hexdigest()
 
     def keep(self) -> None:
         digest, size, taken = self._taken
@@ -239,6 +223,19 @@ class _ByHash:
 
     def drop(self) -> None:
         pass  # a temporary place is given up with the rest
+
+
+def _stored(target: str | Path, source: int, chunks: Iterator[bytes], *, dir_fd: int | None = None) -> tuple[str, int]:
+    """Write ``chunks``, the content of the file ``source``, to a new file; return their hash and how many bytes it has."""
+    digest = hashlib.sha256()
+    writing = os.open(target, _CREATE, STORED_MODE, dir_fd=dir_fd)
+    try:
+        copying.write_like(writing, source, chunks, digest.update)
+        size = os.fstat(writing).st_size
+        os.fchmod(writing, STORED_MODE)
+    finally:
+        os.close(writing)
+    return digest.hexdigest(), size
 
 
 class _Snapshot:
@@ -337,14 +334,6 @@ def _read_chunk(path: str, fd: int, count: int) -> bytes:
         return os.read(fd, count)
     except OSError as error:
         raise ArtifactError(f"'{escape(path)}' cannot be read: {os.strerror(error.errno or 0)}") from error
-
-
-def _hash(chunks: Iterator[bytes]) -> tuple[str, int]:
-    digest, size = hashlib.sha256(), 0
-    for chunk in chunks:
-        digest.update(chunk)
-        size += len(chunk)
-    return digest.hexdigest(), size
 
 
 _SHOWN: Final = 5

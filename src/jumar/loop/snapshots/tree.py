@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import os
 import stat
 from collections.abc import Generator, Mapping
@@ -17,7 +16,7 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from jumar.core.copying import write_like
-from jumar.core.files import as_write_error, outdate, read_chunks, sha256_bytes
+from jumar.core.files import as_write_error, outdate, read_chunks, sha256_bytes, sha256_chunks
 from jumar.core.text import escape
 from jumar.errors import ConflictError, UsageError
 from jumar.model.records import ArtifactDetail
@@ -235,19 +234,10 @@ def _look(fd: int, name: str, path: str) -> Look:
     file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=fd)
     try:
         opened = os.fstat(file)
-        digest, size = _hash(file)
+        digest, size = sha256_chunks(read_chunks(file))
     finally:
         os.close(file)
     return Look(ArtifactDetail(path=path, content_hash=digest, mode=mode, size=size), _stamp(opened))
-
-
-def _hash(file: int) -> tuple[str, int]:
-    digest = hashlib.sha256()
-    size = 0
-    for chunk in read_chunks(file):
-        digest.update(chunk)
-        size += len(chunk)
-    return digest.hexdigest(), size
 
 
 def _move(staged: Path, fd: int, name: str, fallback: str) -> None:

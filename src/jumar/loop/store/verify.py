@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import itertools
 import os
 import stat
@@ -184,12 +183,9 @@ class _Check(Findings):
     def _hash(self, once: tuple[int, int] | str, chunks: Callable[[], Iterator[bytes]], path: str) -> str:
         """Return the hash of a content, which is read only the first time that ``once`` is asked for."""
         if once not in self._hashes:
-            digest = hashlib.sha256()
-            for chunk in chunks():
-                digest.update(chunk)
-                self.bytes += len(chunk)
+            self._hashes[once], size = files.sha256_chunks(chunks())
             self.files += 1
-            self._hashes[once] = digest.hexdigest()
+            self.bytes += size
             names = planted_in(chunks(), self._redactor) if self._redactor.knows_values else ()
             if names:
                 shown = self._redactor.redact(self.shown(self._directory / path))
