@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from loops import calls, jumar, jumar_json, write_loop
+from paid_judge import PaidJudge
 
 from jumar.loop.ranking.noise import finals
 from jumar.loop.report.export import report_document
@@ -198,6 +199,20 @@ def test_a_loop_that_may_take_no_more_time_reads_nothing(tmp_path: Path) -> None
     assert "iteration 0 is not scored by the hold-out: " in done.stdout + done.stderr
     assert [] == readings(tmp_path)
     assert "max_seconds" in str(LoopReader(tmp_path / ".jumar/loops/t").decisions()[-1].data)
+
+
+@pytest.mark.parametrize(("cap", "reserve", "read"), [(0.07, 0.0, [1]), (0.07, 0.06, []), (0.3, 0.06, [1, 0, 2])])
+def test_a_hold_out_whose_judge_is_paid_keeps_to_the_limit(tmp_path: Path, cap: float, reserve: float, read: list[int]) -> None:
+    judge, place = PaidJudge(tmp_path), tmp_path / "place"
+    budget = f"[budget]\nmax_cost_usd = {cap}\nreserve_cost_usd = {reserve}\n[[holdout.scorers]]\ndimension = 'exam'\n"
+    asked = f"builtin = 'judge'\nmode = 'expensive'\nrepeat = 3\nitems = 'score.txt'\njudge = '{judge.spec}'\n"
+    write_loop(place, [0.6, 0.5], extra=budget + asked)
+    with (place / "agent.py").open("a") as agent:
+        agent.write("open(os.environ['JUMAR_USAGE_FILE'], 'w').write('{\"token_cost_usd\": 0.01}')\n")
+    jumar(place, "run", check=0)
+    assert read == [reading.iteration for reading in store_of(place).readings()]
+    assert judge.calls == 3 * len(read)
+    assert judge.paid + 0.02 <= cap
 
 
 def test_without_repeats_nothing_changes(tmp_path: Path) -> None:

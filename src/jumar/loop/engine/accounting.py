@@ -12,12 +12,15 @@ from jumar.errors import JumarError
 from jumar.loop.engine.run_context import LoopRun
 from jumar.loop.events.events import AttemptEnded, AttemptStarted, Waiting
 from jumar.loop.generators.failures import next_wait
+from jumar.loop.scorers import JudgeScorer
 from jumar.loop.workspace.disk_space import disk_is_full, with_room
 from jumar.model import StopDecision, Usage
 from jumar.model.attempts import Attempt, AttemptEnd, Purpose
 from jumar.model.budget.gate import Gate, Stop
 from jumar.model.budget.gate import may_begin as _gate
+from jumar.model.budget.ledger import larger
 from jumar.model.budget.pricing import Reservation
+from jumar.model.records import ReadingKind
 
 _LOOK: Final = 0.5  # seconds between two looks at whether somebody wants the loop to end
 _HOUR: Final = 3600.0
@@ -41,10 +44,11 @@ def may_begin(run: LoopRun, *, running: int = 0) -> Gate:
     )
 
 
-def refused_evaluation(run: LoopRun) -> str | None:
+def refused_evaluation(run: LoopRun, takes: Reservation | None = None) -> str | None:
     """Return why the limits have no room for another evaluation, None where they have; those of iterations and calls don't count.
 
-    The first evaluation of what was paid for is not to be asked about: it is never refused.
+    ``takes`` is what it may take, by default what scoring did. The first evaluation of what was paid for is not to be asked
+    about: it is never refused.
     """
     spend, limit = run.tally.spend(), run.settings.stop.max_seconds
     if limit is not None and spend.seconds >= limit:
@@ -53,9 +57,20 @@ def refused_evaluation(run: LoopRun) -> str | None:
         spend=spend,
         budget=replace(run.settings.budget, max_iterations=None, max_calls_per_hour=None),
         generate=Reservation(cost_usd=0.0, tokens=0),
-        score=run.tally.needed("score"),
+        score=takes or run.tally.needed("score"),
     )
     return answer.decision.detail if isinstance(answer, Stop) else None
+
+
+def refused_reading(run: LoopRun, kind: ReadingKind) -> str | None:
+    """Return why the limits have no room for another reading of an iteration; None where they have.
+
+    It may take more than scoring did: it asks anew what replies are kept for, and the hold-out has judges of its own.
+    """
+    tally, holdout = run.tally, run.parts.holdout if kind == "holdout" else ()
+    if any(isinstance(scorer, JudgeScorer) and scorer.shared.evaluator.asks for scorer in holdout):
+        return refused_evaluation(run, tally.needed("confirm"))
+    return refused_evaluation(run, larger(tally.needed("score"), tally.seen("confirm")))
 
 
 def _call_ages(run: LoopRun) -> list[float]:

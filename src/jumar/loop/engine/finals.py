@@ -31,7 +31,7 @@ from jumar.core.text import named, points
 from jumar.errors import JumarError, NothingEvaluatedError, StoreWriteError, UsageError
 from jumar.loop.decisions.apply import apply
 from jumar.loop.decisions.plan import ApplyPlan, plan_apply, unclaimed
-from jumar.loop.engine.accounting import begin, ended_if_full, refused_evaluation
+from jumar.loop.engine.accounting import begin, ended_if_full, refused_reading
 from jumar.loop.engine.evaluation import Evaluation
 from jumar.loop.engine.iteration import Trees
 from jumar.loop.engine.run_context import Answers, LoopRun
@@ -81,7 +81,7 @@ class Finals:
             while (wanted := self._wanted()) is not None:
                 if self.run.switch.requested:
                     return self.run.switch.decision()
-                refusal = refused_evaluation(self.run)
+                refusal = refused_reading(self.run, wanted.kind)
                 if refusal is not None:
                     self.run.notice(f"iteration {wanted.iteration} is not {_WORDS[wanted.kind]}: {refusal}")
                     return stop
@@ -142,7 +142,7 @@ class Finals:
                 evaluation.close(attempt, answers, stopped=False)
                 return True
             evaluation.close(attempt, answers, stopped=False)
-            if refused_evaluation(run) is not None:
+            if refused_reading(run, wanted.kind) is not None:
                 self._note(wanted, attempt, judged, answers)
                 return True
         return True  # pragma: no cover - the last turn returns

@@ -263,8 +263,11 @@ class RunningTotals:
 
     def needed(self, purpose: Purpose) -> Reservation:
         """Return what another step of ``purpose`` may take: what is reserved for it, or more where one has taken more."""
-        seen = self._reservations.of(self._store.attempts(), Budget(), purpose)
-        return larger(self.reservation(purpose), seen)
+        return larger(self.reservation(purpose), self.seen(purpose))
+
+    def seen(self, purpose: Purpose) -> Reservation:
+        """Return the most that a step of ``purpose`` took; where none confirmed yet, that scoring did."""
+        return self._reservations.of(self._store.attempts(), Budget(), purpose)
 
     def note_begin(self, attempt: int, monotonic: float) -> None:
         """Remember by the clock that never goes back when an attempt of this run began."""
