@@ -174,14 +174,6 @@ def objects_in(text: str) -> list[dict[str, Any]]:
     return fenced or list(_objects(said))
 
 
-def on_scale(value: object, scale: tuple[float, float]) -> float:
-    """Return a score on ``scale`` as one from 1 to 5. Errors: ValueError for what is no finite number on the scale."""
-    try:
-        return _on_scale(value, scale)
-    except _NoVerdictError as error:
-        raise ValueError(error.found.message) from None
-
-
 def _verdict(text: str, *, cut: bool) -> dict[str, Any]:
     """Return the one object with a verdict in ``text``."""
     found = _decoded(text.strip())
