@@ -214,8 +214,9 @@ def _artifact(board: Dashboard) -> Callable[[Request], Any]:
     def opened(key: str, number: int, path: str) -> Iterator[bytes]:
         store, report = board.library.loop(key)
         entry = None if report.find(number) is None else store.manifest(number).entries.get(path)
-        if entry is not None and not store.has_snapshot(number):
-            raise NotFoundError(f"the snapshot of iteration {number} was cleaned up; its record is all that is left of it")
+        gone = None if entry is None else store.without_snapshot(number)
+        if gone is not None:
+            raise NotFoundError(f"the snapshot of iteration {number} {gone}; its record is all that is left of it")
         if entry is not None and entry.kind == "file":
             chunks = store.content(number).chunks(entry)
             return chain((next(chunks, b""),), chunks)  # what is missing is missing before anything is sent

@@ -119,7 +119,7 @@ def test_an_iteration_without_a_valid_score_is_refused_with_its_reason(store, us
 
 def test_an_iteration_without_a_snapshot_is_refused(store):
     remove_tree(store.artifacts(1))
-    with pytest.raises(UsageError, match="snapshot of iteration 1 was cleaned up"):
+    with pytest.raises(UsageError, match="snapshot of iteration 1 is missing"):
         override(store, 1, reason="because", by=BY, at=AT, criteria=CRITERIA)
 
 

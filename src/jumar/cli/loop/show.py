@@ -149,8 +149,9 @@ def _print_one(report: LoopReport, record: IterationRecord, store: LoopStore) ->
         facts.append(("model", record.usage.model))
     if record.commits:
         facts.append(("commits", ", ".join(commit[:12] for commit in record.commits)))
-    if report.snapshots is not None and record.iteration_number not in report.snapshots:
-        facts.append(("snapshot", "cleaned up" if record.measured is None else "not imported"))
+    gone = store.without_snapshot(record.iteration_number)
+    if gone is not None:
+        facts.append(("snapshot", gone.removeprefix("was ").removeprefix("is ")))
     for name, value in facts:
         print_text(f"  {name:<10}{escape(value)}")
     _print_dimensions(report, record)

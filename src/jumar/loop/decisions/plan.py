@@ -21,7 +21,6 @@ from jumar.loop.snapshots.tree import Tree, same
 from jumar.loop.store.in_force import last_applied, works_in_place
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.loop_store import LoopStore
-from jumar.loop.store.reading import damaged_iterations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,19 +130,16 @@ def unclaimed(paths: Sequence[str]) -> str:
 
 
 def snapshot_of(store: LoopStore, iteration: int) -> tuple[Manifest, Content]:
-    """Return what an iteration holds, and where. Errors: :class:`NotFoundError`; :class:`UsageError` when cleaned up."""
+    """Return what an iteration holds, and where. Errors: :class:`NotFoundError`; :class:`UsageError` where it has no snapshot."""
     numbers = store.iteration_numbers()
     if iteration not in numbers:
         known = f"recorded are {numbers[0]} to {numbers[-1]}" if numbers else "nothing is recorded yet"
         raise NotFoundError(f"there is no iteration {iteration} in loop '{store.loop_id}'; {known}")
-    if not store.has_snapshot(iteration):
-        if "origin" in store.config:
-            raise UsageError(f"iteration {iteration} was imported without its files: there are none here")
-        damaged = iteration in damaged_iterations(store.decisions())
-        why = "was damaged, and a repair set it aside" if damaged else "was cleaned up"
+    why = store.without_snapshot(iteration)
+    if why is not None:
         raise UsageError(
-            f"the snapshot of iteration {iteration} {why}; its record is all that is left of it"
-            + (f". `jumar select {store.loop_id} --use N` selects another" if damaged else "")
+            f"the snapshot of iteration {iteration} {why}: its record is all there is; `jumar select {store.loop_id} --use N`"
+            " selects another"
         )
     return store.manifest(iteration), store.content(iteration)
 

@@ -145,8 +145,9 @@ def _usable(store: LoopStore, views: tuple[IterationView, ...], number: int) -> 
         why = store.record(number, listed=False).status_reason
         said = f"{invalid}: {escape(why)}" if why else invalid
         raise UsageError(f"iteration {number} has no valid score ({said}), so it cannot be selected; choose another one")
-    if not store.has_snapshot(number) and "origin" not in store.config:
-        raise UsageError(f"the snapshot of iteration {number} was cleaned up, so it cannot be applied; choose another one")
+    gone = store.without_snapshot(number)
+    if gone is not None and "origin" not in store.config:
+        raise UsageError(f"the snapshot of iteration {number} {gone}, so it cannot be applied; choose another one")
     return view
 
 

@@ -149,8 +149,9 @@ class Finals:
 
     def _unreadable(self, number: int) -> str | None:
         """Return why an iteration cannot be read again; None where it can."""
-        if not self.run.store.has_snapshot(number):
-            return "its snapshot was cleaned up"
+        gone = self.run.store.without_snapshot(number)
+        if gone is not None:
+            return f"its snapshot {gone}"
         killed = self.run.killed(number, "confirm")
         return (
             f"jumar was killed {killed} times while it was read" if self.run.settings.retries.killed_too_often(killed) else None
@@ -319,8 +320,9 @@ class Recheck:
         """Return what came of it; None when it was stopped in the middle."""
         run, store = self.run, self.run.store
         limit = run.settings.stop.max_seconds
-        if not store.has_snapshot(number):
-            return self._of(number, "its snapshot was cleaned up")
+        gone = store.without_snapshot(number)
+        if gone is not None:
+            return self._of(number, f"its snapshot {gone}")
         if limit is not None and run.tally.spend().seconds >= limit:
             return self._of(number, "the time is used up ([stop] max_seconds)")
         workspace = self.trees.of(None if run.settings.candidates == 1 else 1)

@@ -30,6 +30,8 @@ from jumar.loop.store.reading import (
     Records,
     TreeStart,
     attempt_names,
+    cleaned_iterations,
+    damaged_iterations,
     iteration_numbers,
     lost_iterations,
     read_attempt,
@@ -249,6 +251,16 @@ class LoopReader:
     def has_snapshot(self, number: int) -> bool:
         """Return whether the iteration's artifacts are still there."""
         return is_directory(self.artifacts(number))
+
+    def without_snapshot(self, number: int) -> str | None:
+        """Return why the iteration has none, to be read after "its snapshot": ``was cleaned up``; None where it has one."""
+        if self.has_snapshot(number):
+            return None
+        if "origin" in self.config:
+            return "was not imported"
+        if number in damaged_iterations(self.decisions()):
+            return "was damaged, and a repair set it aside"
+        return "was cleaned up" if number in cleaned_iterations(self.decisions()) else "is missing"
 
     def pending(self) -> Pending | None:
         """Return the snapshot that waits to be scored, the lowest number of several, or None."""
