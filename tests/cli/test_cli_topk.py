@@ -240,6 +240,14 @@ def test_a_gate_above_every_score_keeps_nothing_and_says_so():
     assert "no ranking reaches" in call("topk", "select", near, "--gate", "0.05", "--scale", "distance", check=0).err
 
 
+def test_conformal_without_a_threshold_keeps_all_and_says_so():
+    path = lines(PROBLEM)
+    for gate in ((), ("--gate", "0.1")):
+        called = call("topk", "select", path, "--strategy", "conformal", *gate, check=0)
+        assert "note: conformal has no threshold, so that all up to --max-k are kept: `jumar topk tune` fits one" in called.err
+    assert "" == call("topk", "select", path, "--strategy", "conformal", "--param", "threshold=0.5", check=0).err
+
+
 def test_nothing_is_printed_unless_all_can_be_decided():
     called = call("topk", "select", lines(PROBLEM, {"query_id": "\x1b[2J", "scores": [0.1, 0.2]}), check=2)
     assert "" == called.out

@@ -28,6 +28,8 @@ from jumar.topk.settings import SELECTIONS, Selection
 from jumar.topk.strategies import DEFAULT_STRATEGY
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from jumar.topk.base import SelectionStrategy
     from jumar.topk.rankings import RankedList
     from jumar.topk.result import SelectionResult
@@ -134,15 +136,23 @@ def select_command(
             raise ScoreError(f"{ranking.where}: {error}") from error
         results.append(found)
     say_unlikely_scale((ranking.scores for ranking in rankings), chosen.strategy.scale)
-    gates = [stage for result in results for stage in result.metadata.get("stages", ()) if stage["name"] == "gate"]
-    if gate is not None and gates and not any(stage["kept"] for stage in gates):
-        print_note(f"no ranking reaches the gate of {gate:g}, so that nothing is kept: give a lower --gate if there are answers")
+    _say_of_all(results, gate)
     if as_json:
         for ranking, result in zip(rankings, results, strict=True):
             sys.stdout.write(json.dumps(_document(ranking, result), allow_nan=False) + "\n")
     else:
         _print(rankings, results, chosen, explain=explain, quiet=quiet)
     return 0
+
+
+def _say_of_all(results: Sequence[SelectionResult[int]], gate: float | None) -> None:
+    gates = [stage for result in results for stage in result.metadata.get("stages", ()) if stage["name"] == "gate"]
+    if gate is not None and gates and not any(stage["kept"] for stage in gates):
+        print_note(f"no ranking reaches the gate of {gate:g}, so that nothing is kept: give a lower --gate if there are answers")
+    if any(result.metadata.get("calibrated") is False for result in results):
+        print_note(
+            "conformal has no threshold, so that all up to --max-k are kept: `jumar topk tune` fits one to labelled queries"
+        )
 
 
 def _selection(
