@@ -197,3 +197,9 @@ def test_every_recorded_loop_becomes_one(fresh_place: Path) -> None:
         assert len(store.iteration_numbers()) == found["iterations"]
     print(f"{len(known)} recorded loops imported, {rows} iterations")
     assert "damaged" not in call("list", check=0).out
+
+
+def test_a_file_without_a_command_is_answered_with_the_commands():
+    Path("results.tsv").write_text("commit\tval_bpb\n", encoding="utf-8")
+    said = call("import", "results.tsv", check=2).err
+    assert "say what to do with the file: `jumar import autoresearch|git|table results.tsv`" in said

@@ -98,6 +98,8 @@ class LazyGroup(click.Group):
         known = self.list_commands(ctx)
         if args and not args[0].startswith("-") and args[0] not in known:
             typed = args[0] if self._table is None else f"{self._table} {args[0]}"
+            if self._table is not None and Path(args[0]).is_file():
+                raise click.UsageError(f"say what to do with the file: `jumar {self._table} {'|'.join(known)} {args[0]}`", ctx)
             raise click.UsageError(f"no such command '{typed}'{nearest(args[0], known)}", ctx)
         return super().resolve_command(ctx, args)
 

@@ -45,8 +45,8 @@ def repair_command(loop: str | None, root: Path, *, yes: bool, believe: bool, as
     """Set right what `jumar verify` finds: say what would be done, or do it.
 
     Nothing is deleted. What is damaged or was not written by jumar is moved to quarantine/; an iteration that lost its
-    record is scored again, one whose snapshot is damaged keeps its record. A loop whose loop.json cannot be read is moved
-    away as a whole, and the next `jumar run` starts anew.
+    record is scored again, one whose snapshot is damaged keeps its record. Where no snapshot is left to go on from, all
+    records go there too; a loop whose loop.json cannot be read, as a whole. Then the next `jumar run` starts anew.
     """
     directory = find_loop(root, loop)
     if yes or believe:
