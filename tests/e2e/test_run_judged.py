@@ -17,6 +17,10 @@ import psutil
 import pytest
 from loops import jumar, jumar_json
 
+from jumar.loop.store.loop_reader import LoopReader
+from jumar.model.budget.ledger import spend
+from jumar.model.budget.pricing import Budget
+
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "score-with-a-judge.md"
 
 # What iteration N makes of the stories: how many criteria each of them has.
@@ -223,6 +227,56 @@ def test_a_run_that_ends_while_it_judges_goes_on_and_asks_only_what_was_not_answ
     assert 2 == judged["cached"]
     if how == "killed":  # what was in flight is charged as much as the dearest
         assert (1.0, 0.75) == (judged["cost_usd"], judged["known_cost_usd"])
+
+
+TWO = """
+[[scorers]]
+builtin = "judge"
+items = "stories.jsonl"
+mode = "expensive"
+repeat = 1
+cache = false
+judge = "command:PYTHON judge.py"
+[[scorers]]
+dimension = "own"
+command = ["PYTHON", "own.py"]
+[budget]
+max_cost_usd = 1.6
+reserve_cost_usd = 0.5
+[retry]
+broken = 2
+""".replace("PYTHON", sys.executable)
+BREAKS = """
+import os, sys
+open("tries", "a").write(".")
+sys.exit(1) if 1 < len(open("tries").read()) < 4 else print(0.5)
+"""
+STOPS = """
+import os, signal, time
+for _ in range(2 if os.environ["JUMAR_ITERATION"] != "0" else 0):
+    os.kill(os.getppid(), signal.SIGTERM)
+    time.sleep(0.5)
+print(0.5)
+"""
+
+
+@pytest.mark.parametrize(("own", "runs"), [(BREAKS, 1), (STOPS, 5)], ids=["broken", "stopped"])
+def test_each_time_that_a_judge_is_asked_again_is_charged_once_and_none_goes_beyond_the_limit(
+    tmp_path: Path, own: str, runs: int
+) -> None:
+    write(tmp_path, [1, 2])
+    config = tmp_path / "jumar.toml"
+    config.write_text(config.read_text().partition("[evaluator]")[0] + TWO)
+    (tmp_path / "own.py").write_text(own)
+    with (tmp_path / "agent.py").open("a") as agent:
+        agent.write("open(os.environ['JUMAR_USAGE_FILE'], 'w').write('{\"token_cost_usd\": 0}')\n")
+    for _ in range(runs):
+        jumar(tmp_path, "run")
+    assert 6 == len(asked(tmp_path))
+    loop = LoopReader(tmp_path / ".jumar/loops/t")
+    assert 6 * 0.25 == spend(loop.attempts(), Budget()).cost_usd
+    record = iterations(tmp_path)[1]
+    assert "ok" == record["status"] or "jumar was stopped 3 times while it was evaluated" in record["status_reason"]
 
 
 def test_another_judge_is_another_loop_and_another_timeout_is_not(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from jumar.core.record import Record, nothing
+from jumar.core.record import Record, nothing, stored
 
 EvaluatorMode = Literal["cheap", "expensive", "dual", "auto"]
 
@@ -94,8 +94,9 @@ class Judgement(Record):
     would be. ``cheap``, ``gap`` (expensive − cheap,
     signed), ``abs_gap`` and ``tracks`` are of dual mode, over the items that both scored; ``tracks`` is None where it is not
     proven either way. ``unscored`` counts the items without a score by kind. ``cost_usd`` is what the judge was paid for this
-    evaluation, None when a call did not say; then ``known_cost_usd`` is what the others cost. Replies from the cache cost
-    nothing. ``weaknesses`` are the reflections of the iteration, ``missing`` what the cheap judge did not find or see.
+    evaluation, None when a call did not say; then ``known_cost_usd`` is what the others cost. Both hold ``earlier_cost_usd``:
+    what earlier tries were charged. Replies from the cache cost nothing. ``weaknesses`` are the reflections of the iteration,
+    ``missing`` what the cheap judge did not find or see.
     ``flags`` say what is odd about the judge; ``targets`` what ``gestalt`` and ``gap`` should reach. ``rubric`` is its digest,
     ``patterns`` the SHA-256 of the file, ``details`` the folder with every item's result, below the iteration's own. ``learned``
     is what the cheap judge learned from this and earlier iterations, None where it does not learn. ``auto`` is who decided in
@@ -116,6 +117,7 @@ class Judgement(Record):
     patterns: str | None = None
     cost_usd: float | None = None
     known_cost_usd: float = 0.0
+    earlier_cost_usd: float | None = field(default=None, metadata=stored(omit=True))
     input_tokens: int | None = None
     output_tokens: int | None = None
     calls: int = 0

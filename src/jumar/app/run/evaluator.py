@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _LOOK: Final = 0.1  # seconds between two looks at the request to stop
 _BUILTIN: Final = ("story", "text")
+_STOPPED: Final = "stopped before every item was judged"
 
 
 class _StoppedError(Exception):
@@ -236,8 +237,6 @@ class LoopEvaluator:
             return Evaluated(invalid=f"{named}: there are no items in it")
         try:
             return self._judged(items, context)
-        except _StoppedError:
-            return Evaluated(broken="stopped before every item was judged")
         except JumarError:
             raise  # of the disk: that is no judge's fault
         except Exception as error:  # noqa: BLE001 - whatever a judge of somebody else's may raise
@@ -251,6 +250,8 @@ class LoopEvaluator:
         from jumar.judging.asking.call_log import FILE, CallLog
         from jumar.judging.asking.summary import JudgeRejectedError
 
+        if self._place.stop is not None and self._place.stop.is_set():
+            return Evaluated(broken=_STOPPED)
         folder = context.log_directory / self._folder
         with as_write_error("create", folder):
             make_directory(folder)
@@ -262,11 +263,13 @@ class LoopEvaluator:
             try:
                 log = None if getattr(self._judge, "recorded", False) else folder / FILE  # an earlier try was paid for, too
                 with CallLog(log, reserve=self._settings.reserve_cost) as calls:
-                    if self._auto is not None:
-                        auto = self._decided(self._auto, self._judge, read, calls, fresh=context.fresh)
-                        found = replace(found, auto=auto, expensive=auto.expensive)
-                    else:
-                        found = replace(found, expensive=self._ask(self._judge, read, calls, fresh=context.fresh))
+                    found = replace(found, recorded={**found.recorded, "earlier_cost_usd": calls.charged_usd or None})
+                    try:
+                        found = self._asked(found, self._judge, calls, fresh=context.fresh)
+                    except _StoppedError:
+                        cost = None if calls.uncharged else calls.charged_usd
+                        paid = {**found.recorded, "cost_usd": cost, "known_cost_usd": calls.known_usd}
+                        return unreliable(replace(found, recorded=paid), _STOPPED)
             except (EvaluationUnreliableError, JudgeRejectedError) as error:
                 return unreliable(replace(found, expensive=cast("Evaluation | None", error.evaluation)), str(error))
         found = self._with_cheap(found, learned)
@@ -295,6 +298,12 @@ class LoopEvaluator:
         patterns = self._digest if learned is None else sha256_file(learned)
         found: dict[str, Any] = {"rubric": digest, "patterns": patterns, "details": f"logs/{self._folder}"}
         return found if self._judge is None else {**found, "judge": self._judge.identity}
+
+    def _asked(self, found: Findings, judge: Judge, calls: CallLog, *, fresh: str) -> Findings:
+        if self._auto is None:
+            return replace(found, expensive=self._ask(judge, found.read, calls, fresh=fresh))
+        auto = self._decided(self._auto, judge, found.read, calls, fresh=fresh)
+        return replace(found, auto=auto, expensive=auto.expensive)
 
     def _ask(self, judge: Judge, items: Sequence[Item], calls: CallLog, *, fresh: str) -> Evaluation:
         from jumar.judging.asking.evaluate import judge_items, run_async

@@ -126,6 +126,11 @@ class CallLog:
         return (self._unknown + self.lost) * (self.each or 0.0)
 
     @property
+    def charged_usd(self) -> float:
+        """What all calls are charged, those in flight like lost ones."""
+        return self.known_usd + self.assumed_usd + self.in_flight * (self.each or 0.0)
+
+    @property
     def uncharged(self) -> int:
         """Calls that may have cost something and are charged nothing, because nobody knows what."""
         return self._unknown + self.lost if self.each is None else 0

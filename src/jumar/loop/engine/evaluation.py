@@ -6,7 +6,7 @@ import errno
 import math
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -111,7 +111,8 @@ class Evaluation:
         What was said before an interruption, and paid for, is taken up.
         """
         found: tuple[Finding, ...] = ()
-        before, retries = self._ended_as("broken", pending), self.run.settings.retries.broken
+        before = sum(end.outcome == "broken" for end in self._ended(pending.number, pending.nonce))
+        retries = self.run.settings.retries.broken
         _, kept = kept_answers(self.run, pending)
         if kept is not None:
             if first_broken(kept.checks, kept.readings) is None or before > retries or refused_evaluation(self.run) is not None:
@@ -155,18 +156,19 @@ class Evaluation:
 
         Each try is paid for, so that all but the first need room; and what they run may be what kills jumar.
         """
-        lost = 0 if pending.stage.get("parent") is None else self._ended_as("lost", pending)
-        refused = refused_evaluation(self.run) if lost else None
+        ends = [] if pending.stage.get("parent") is None else list(self._ended(pending.number, pending.nonce))
+        lost = sum(end.outcome == "lost" for end in ends)
+        tries = lost + sum(end.outcome == "interrupted" and _has_paid(end) for end in ends)
+        refused = refused_evaluation(self.run) if tries else None
         if refused is None and not self.run.settings.retries.killed_too_often(lost):
             return None
-        times = "once" if lost == 1 else f"{lost} times"
-        return f"jumar was killed {times} while it was evaluated" + (f", and {refused}" if refused else "")
+        times, ended = "once" if tries == 1 else f"{tries} times", "killed" if lost else "stopped"
+        return f"jumar was {ended} {times} while it was evaluated" + (f", and {refused}" if refused else "")
 
-    def _ended_as(self, outcome: Outcome, pending: Pending) -> int:
-        """Return how many evaluations of this snapshot ended with ``outcome`` so far."""
-        attempts = self.run.ended_attempts(pending.number)
-        same = (end for start, end in attempts if start.nonce == pending.nonce and start.purpose == "score")
-        return sum(end.outcome == outcome for end in same)
+    def _ended(self, number: int, nonce: str) -> Iterator[AttemptEnd]:
+        """Yield how the evaluations of this snapshot ended so far."""
+        attempts = self.run.ended_attempts(number)
+        return (end for start, end in attempts if start.nonce == nonce and start.purpose == "score")
 
     def _undisturbed(self, pending: Pending, ended: AttemptEnd | None) -> Way[Answers | None]:
         """Evaluate once; again, when nothing else runs, where another candidate may have changed the tree meanwhile."""
@@ -209,7 +211,7 @@ class Evaluation:
             generator_exit=None if ended is None else ended.exit_code,
         )
         answers: Answers | None = None
-        with ended_if_full(run, attempt, lambda: answers and self._end(answers, stopped=True)):
+        with ended_if_full(run, attempt, lambda: answers and self._end(attempt, answers, stopped=True)):
             found = run.found(number, run.guard.before_scoring(number, self.workspace, pending.logs))
             beginning = self._beginning
             if self._reachable and self.workspace.gone() is None and pending.whole:
@@ -362,13 +364,14 @@ class Evaluation:
 
         Errors: :class:`StoreWriteError` after that, when a full disk was the reason that there is no verdict.
         """
-        finish(self.run, attempt, self._end(answers, stopped=stopped or answers.full is not None))
+        finish(self.run, attempt, self._end(attempt, answers, stopped=stopped or answers.full is not None))
         if answers.full is not None and not stopped:
             raise StoreWriteError(answers.full) from OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    def _end(self, answers: Answers, *, stopped: bool) -> AttemptEnd:
+    def _end(self, attempt: Attempt, answers: Answers, *, stopped: bool) -> AttemptEnd:
         broken = None if stopped else self._broken(answers)
-        usage, known = _paid(answers.readings)
+        ends = [end for end in self._ended(attempt.start.iteration, attempt.start.nonce) if end.outcome != "lost"]
+        usage, known = _paid(answers.readings, charged=math.fsum(_charged(end) for end in ends))
         return AttemptEnd(
             outcome="interrupted" if stopped else "ok" if broken is None else "broken",
             seconds=answers.seconds,
@@ -458,14 +461,27 @@ def _was_full(attempt: Attempt) -> bool:
     return attempt.end is not None and attempt.end.detail.startswith(_FULL)
 
 
-def _paid(readings: tuple[ScoreReading, ...]) -> tuple[Usage, float | None]:
-    """Return what the judges of ``readings`` used (nothing without judges), and what is known of a cost not known whole."""
+def _charged(end: AttemptEnd) -> float:
+    cost = end.usage.token_cost_usd
+    return (end.known_cost_usd or 0.0) if cost is None else cost
+
+
+def _has_paid(end: AttemptEnd) -> bool:
+    return end.usage.token_cost_usd is None or bool(_charged(end) or end.usage.tokens)
+
+
+def _paid(readings: tuple[ScoreReading, ...], *, charged: float) -> tuple[Usage, float | None]:
+    """Return what the judges of ``readings`` used (nothing without judges), and what is known of a cost not known whole.
+
+    Without what earlier tries were ``charged`` already.
+    """
     judged = [reading.judgement for reading in readings if reading.judgement is not None]
     costs = [judgement.cost_usd for judgement in judged]
-    known = math.fsum(judgement.known_cost_usd for judgement in judged)
+    again = min(charged, math.fsum(judgement.earlier_cost_usd or 0.0 for judgement in judged))
+    known = max(0.0, math.fsum(judgement.known_cost_usd for judgement in judged) - again)
     sums = [_total([getattr(judgement, name) for judgement in judged]) for name in ("input_tokens", "output_tokens")]
     tokens = None if None in sums else sum(count or 0 for count in sums)
-    cost = None if None in costs else math.fsum(cost or 0.0 for cost in costs)
+    cost = None if None in costs else max(0.0, math.fsum([*(cost or 0.0 for cost in costs), -again]))
     usage = Usage(token_cost_usd=cost, tokens_used=tokens, input_tokens=sums[0], output_tokens=sums[1])
     return usage, known if cost is None else None
 
