@@ -271,6 +271,27 @@ def test_without_its_copies_what_is_protected_is_that_of_the_start(tmp_path: Pat
     assert {one["verification_status"] for one in records(place)} == {"failed"}
 
 
+def test_what_was_set_aside_of_a_killed_run_is_no_copy_of_what_decides(tmp_path: Path) -> None:
+    act = (
+        "pathlib.Path('test_text.py').write_text('')\n"
+        "kept = store / 'set-aside/0001'\n"
+        "again = kept.exists() and not (store / 'taken').exists()\n"
+        "if again: shutil.copytree(kept, store / 'checks/0001', dirs_exist_ok=True, copy_function=shutil.copyfile)\n"
+        "if again: (store / 'taken').touch()\n"
+        "if again: os.kill(os.getppid(), signal.SIGKILL)"
+    )
+    place = project(tmp_path, act, most=3, kill=True)
+    (place / "test_text.py").write_text("import pathlib, sys\nsys.exit('9' not in pathlib.Path('text.md').read_text())\n")
+    config = place / "jumar.toml"
+    check = f'[[checks]]\nname = "test"\ncommand = "{sys.executable} -c \'import test_text\'"\n'
+    config.write_text(config.read_text().replace("[generator]", "protect = ['test_*.py']\n[generator]") + check)
+    for _ in range(3):
+        ended = jumar(place, "run", "--no-input", check=None)
+    assert (place / ".jumar/loops/t/taken").exists()
+    assert ended.returncode == 10, ended.stdout + ended.stderr
+    assert {one["verification_status"] for one in records(place)} == {"failed"}
+
+
 @pytest.mark.parametrize("plugin", [True, False], ids=["plugin", "command"])
 def test_a_plugin_that_looks_installed_is_taken_out(tmp_path: Path, *, plugin: bool) -> None:
     act = (

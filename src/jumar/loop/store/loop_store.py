@@ -394,15 +394,17 @@ class LoopStore(LoopReader):
         """Keep a durable copy of ``paths`` below ``source`` as ``checks/NUMBER``, which must not exist; return what it holds."""
         with self._writing("keep the checks in", self.paths.checks):
             files.make_directory(self.paths.checks)
-            return self._copy_to(self.paths.checks_of(number), source, paths)
+            target = self.paths.checks_of(number)
+            return self._copy_to(target, source, paths, place_of(self.nonce, target / MANIFEST))
 
-    def _copy_to(self, target: Path, source: Path, paths: Iterable[str]) -> Manifest:
+    def _copy_to(self, target: Path, source: Path, paths: Iterable[str], place: str | None = None) -> Manifest:
+        """Copy ``paths`` to ``target``; the mark for ``place`` is for what decides, and in no other directory of that number."""
         temporary = target.parent / leftovers.temporary_name()
         with whole_or_gone(temporary):
             os.mkdir(temporary)
             os.mkdir(temporary / ARTIFACTS)
             manifest = take_snapshot(source, paths, temporary / ARTIFACTS, cache=self.cache)
-            files.replace_file(temporary / MANIFEST, manifest.whole()[1].encode(place_of(self.nonce, target / MANIFEST)))
+            files.replace_file(temporary / MANIFEST, manifest.whole()[1].encode(place))
             files.sync_tree(temporary, entries=len(manifest.entries))
             files.rename_new(temporary, target)
         return manifest
