@@ -136,3 +136,11 @@ def test_a_loop_that_a_program_of_another_began_is_meant_only_where_there_is_no_
         assert mine == newest_loop([tmp_path])
     shutil.rmtree(mine)
     assert tmp_path / "loops/inner" == newest_loop([tmp_path])
+
+
+def test_a_loop_that_was_copied_to_where_one_was_begun_is_meant_only_where_that_is_gone(tmp_path: Path):
+    mine = LoopStore.create(tmp_path / "loops/mine", "mine", {}, workdir=None, created_at=at(5)).paths.directory
+    later = make(tmp_path, "later", 99, ((99, 100),))
+    assert mine == newest_loop([tmp_path])
+    shutil.rmtree(mine)
+    assert later == newest_loop([tmp_path])

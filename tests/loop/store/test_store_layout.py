@@ -130,6 +130,18 @@ def test_among_packages_of_npm_a_new_root_has_its_loops_where_runners_look_for_n
     assert LoopStore.open(fresh_place / "y" / ".jumar/node_modules/loops/t").workdir == fresh_place / "y"
 
 
+@pytest.mark.parametrize(("ours", "other"), [("loops", "node_modules/loops"), ("node_modules/loops", "loops")])
+@pytest.mark.parametrize("loop", [None, "{}", '{"nonce": "a", "begun_inside": "t"}', "[]"])
+def test_where_loops_lie_in_two_places_they_are_where_this_user_began_one(
+    fresh_place: Path, ours: str, other: str, loop: str | None
+) -> None:
+    LoopStore.create(fresh_place / ours / "t", "t", {}, workdir=None, created_at="t")
+    (fresh_place / other / "x").mkdir(parents=True)
+    if loop is not None:
+        (fresh_place / other / "x/loop.json").write_text(loop)
+    assert loops_directory(fresh_place) == fresh_place / ours
+
+
 @pytest.mark.parametrize(
     "package", ["../../package.json", "a/b/c/package.json", "node_modules/a/package.json", ".a/package.json"]
 )

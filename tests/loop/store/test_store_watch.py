@@ -218,3 +218,20 @@ def test_a_running_attempt_is_looked_at_each_time_however_many_began_after_it(st
         damage = watch.look()
     assert [("attempts/000004.start.json", True)] == [(one.path, one.mended) for one in damage]
     assert before == path.read_bytes()
+
+
+@pytest.mark.parametrize("copied", [True, False])
+def test_loops_in_the_other_place_of_the_root_are_moved_away(store: LoopStore, fresh_place: Path, *, copied: bool) -> None:
+    other = fresh_place / "node_modules/loops"
+    watch = StoreWatch(store)
+    with store.lock():
+        watch.arm()
+        if copied:
+            shutil.copytree(fresh_place / "loops", other)
+        else:
+            put(other / "sdk", {"index.js": b""})  # somebody else's package of that name
+        assert len(watch.look()) == copied
+        assert other.exists() is not copied
+        watch.arm()
+        assert watch.look() == ()
+    assert (fresh_place / "quarantine/0001-loops/x/loop.json").exists() is copied

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import os
 import re
 import secrets
@@ -15,8 +16,10 @@ from jumar.core.files import as_write_error, rename_new
 from jumar.core.leftovers import give_rights, remove_tree
 from jumar.core.lock import own_directory
 from jumar.core.lock import replaced as moved_away
+from jumar.core.marks import origin
 from jumar.core.text import check_id, escape, natural
 from jumar.errors import UsageError
+from jumar.loop.store.trust import place_of
 
 ARTIFACTS: Final = "artifacts"
 ELSEWHERE: Final = "READ-ME.txt"
@@ -71,11 +74,39 @@ def iteration_number(name: str) -> int | None:
 def loops_directory(root: Path) -> Path:
     """Return the directory that holds the loops of ``root``, one subdirectory each: where they are, else where they go.
 
-    A new root in a JavaScript project has them in ``node_modules/loops/``, any other in ``loops/``.
+    A new root in a JavaScript project has them in ``node_modules/loops/``, any other in ``loops/``. Where both are there, it is
+    the one with loops that this user began: a program of a loop may have made the other.
     """
     known = places_of_loops(root)
-    there = next((place for place in known if place.is_dir()), None)
-    return known[is_among_packages(root)] if there is None else there
+    there = [place for place in known if place.is_dir()]
+    if not there:
+        return known[is_among_packages(root)]
+    return there[0] if len(there) == 1 else max(there, key=lambda place: max(map(standing_of, _loop_files(place)), default=-1))
+
+
+def _loop_files(loops: Path) -> list[Path]:
+    return [path for path in loops.glob("*/loop.json") if path.is_file()]
+
+
+def standing_of(path: Path) -> int:
+    """Return how much a loop is meant where nobody names one, by its ``loop.json``.
+
+    2: this user began it here. 1: it was copied, or a program made it look so. 0: a program of another loop began it.
+    """
+    data = files.content_of(path) or b""
+    try:
+        document = json.loads(data)
+        if BEGUN_INSIDE in document:
+            return 0
+        return 2 if origin(data, place_of(document["nonce"], path)) == "ours" else 1
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return 1
+
+
+def loops_beside(paths: LoopPaths) -> Path | None:
+    """Return the other directory of the root in which loops may lie, where it holds some; None where it does not."""
+    places = () if paths.root == paths.directory else places_of_loops(paths.root)
+    return next((place for place in places if place != paths.directory.parent and _loop_files(place)), None)
 
 
 def places_of_loops(root: Path) -> tuple[Path, Path]:

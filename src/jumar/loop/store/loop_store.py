@@ -409,10 +409,10 @@ class LoopStore(LoopReader):
             files.rename_new(temporary, target)
         return manifest
 
-    def quarantine(self, path: Path) -> str:
-        """Move what jumar did not write out of the way, and return where it lies in the loop."""
+    def quarantine(self, path: Path, of: Path | None = None) -> str:
+        """Move what jumar did not write out of the way, and return where it lies in the loop, or in ``of``."""
         with self._writing("move out of the way", path):
-            return move_aside(self.paths.directory, path)
+            return move_aside(of or self.paths.directory, path)
 
     def discard_leftovers(self) -> None:
         """Remove what an interrupted process left behind: temporaries, and the scratch of all but the last attempt.

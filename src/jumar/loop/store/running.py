@@ -7,6 +7,7 @@ same one every time: equal times are decided by the name, in which ``calc-10`` f
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -20,13 +21,13 @@ from jumar.core.lock import LoopLock, holder_of, who_holds
 from jumar.core.text import escape
 from jumar.errors import LockedError
 from jumar.loop.store.layout import (
-    BEGUN_INSIDE,
     LoopPaths,
     iteration_name,
     iteration_number,
     list_loops,
     loops_directory,
     natural_order,
+    standing_of,
 )
 from jumar.loop.store.loop_store import LoopStore
 
@@ -59,22 +60,17 @@ def newest_loop(roots: Sequence[Path], *, ending: bool = False) -> Path | None:
 
     The loops of an earlier root come before those of a later one; of several that run, and of those that don't, the one counts
     whose last paid step ended last (of a tracker's, whose last iteration is the newest); one in which nothing ever began, because
-    its start could not be judged, comes after those. ``ending`` looks ahead: what this process runs has ended by then. One that
-    a program of another loop began comes after all: nobody meant it who names none.
+    its start could not be judged, comes after those. ``ending`` looks ahead: what this process runs has ended by then. After
+    those that this user began come copied ones, and at last what a program of another loop began: nobody meant it who names none.
     """
-    for inside, running in ((False, True), (False, False), (True, True), (True, False)):
+    for standing, running in itertools.product((2, 1, 0), (True, False)):
         for root in roots:
             names = running_loops(root, by_others=ending) if running else list_loops(root)
             found = [loops_directory(root) / name for name in names]
-            found.sort(key=lambda directory: (*_last_work(directory), natural_order(directory.name)), reverse=True)
-            newest = next((directory for directory in found if _begun_inside(directory) is inside), None)
-            if newest is not None:
-                return newest
+            found = [directory for directory in found if standing_of(LoopPaths(directory).loop_json) == standing]
+            if found:
+                return max(found, key=lambda directory: (*_last_work(directory), natural_order(directory.name)))
     return None
-
-
-def _begun_inside(directory: Path) -> bool:
-    return BEGUN_INSIDE in _document(LoopPaths(directory).loop_json)
 
 
 def _runs(paths: LoopPaths, *, by_others: bool) -> bool:

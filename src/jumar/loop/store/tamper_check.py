@@ -27,7 +27,7 @@ from jumar.core.leftovers import is_of_the_machine
 from jumar.core.lock import QUARANTINE
 from jumar.core.text import escape
 from jumar.errors import StoreDamagedError, StoreWriteError
-from jumar.loop.store.layout import ARTIFACTS, LOGS, MANIFEST, METRICS, STAGE, iteration_name, replaced
+from jumar.loop.store.layout import ARTIFACTS, LOGS, MANIFEST, METRICS, STAGE, iteration_name, loops_beside, replaced
 from jumar.loop.store.loop_store import LoopStore
 
 _NEWEST: Final = 32  # of what was written last, looked at each time
@@ -75,6 +75,7 @@ class StoreWatch:
         self._written: list[str] = []
         self._waiting: set[str] = set()
         self._stamps: dict[Path, tuple[int, int, int]] = {}
+        self._beside: Path | None = None
 
     def arm(self, *, alone: bool = True) -> None:
         """Take in what the store wrote since the last time, and, where nobody else runs (``alone``), the directories as they are.
@@ -86,6 +87,7 @@ class StoreWatch:
             self._tells = times_tell(self._paths.directory)
             self._backlog = iter(self._found())
             self._store.wrote = self._written.append
+            self._beside = loops_beside(self._paths)
         self._take_in()
         for key in itertools.islice(self._backlog, _TAKEN):
             self._add(key)
@@ -106,6 +108,9 @@ class StoreWatch:
             )
         self._take_in()
         found = [Damage(*said.split(" ", 1), mended=True) for said in told] + list(self._misplaced())
+        beside = loops_beside(self._paths)
+        if beside != self._beside and beside is not None:  # commands would look for this loop there
+            found.append(self._planted(beside, self._paths.root))
         for key in list(self._prints) if everything else self._due():
             found += self._changed(key)
         return tuple(found)
@@ -243,9 +248,9 @@ class StoreWatch:
             if directory == self._paths.iterations:
                 yield Damage(f"{escape(key)}/{ARTIFACTS}", "was deleted and could not be put back", mended=False)
 
-    def _planted(self, path: Path) -> Damage:
+    def _planted(self, path: Path, of: Path | None = None) -> Damage:
         try:
-            self._store.quarantine(path)
+            self._store.quarantine(path, of)
         except StoreWriteError:
             return Damage(self._shown(path), "was put there and could not be moved away", mended=False)
         return Damage(self._shown(path), f"was put there; it lies in {QUARANTINE}/ now", mended=True)
