@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -141,6 +142,23 @@ def test_a_tree_that_was_moved_is_taken_as_it_lies(workspace: Workspace, tmp_pat
     seen.begin(moved)
 
     assert differences(moved, seen).nothing
+
+
+@pytest.mark.parametrize("killed", [True, False])
+def test_of_a_tree_that_was_replaced_while_an_agent_ran_only_the_names_are_known(workspace: Workspace, *, killed: bool):
+    seen, place = begun(workspace), workspace.directory
+    store_of(workspace).begin_attempt(1, 0, "n", "2026-01-01T00:00:00Z")
+    place.rename(place.with_name("before"))
+    shutil.copytree(place.with_name("before"), place, symlinks=True)
+    put(place, {"out/conftest.py": b"new"})
+    seen = begun(workspace) if killed else seen
+    assert told(differences(workspace, seen))[:2] == (
+        ("out/conftest.py",),
+        ("out/x", "packages/a/one.js", "packages/a/two.js", "packages/b.js", "run.log"),
+    )
+    assert seen.had(workspace, "out/x")
+    assert not seen.had(workspace, "out/conftest.py")
+    assert told(differences(workspace, begun(workspace))) == told(differences(workspace, seen)), "as it is kept on disk"
 
 
 def test_repositories_stay_and_so_does_what_is_around_them(workspace: Workspace):

@@ -10,9 +10,10 @@ because it changes when another project comes or goes.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from jumar.core import files
@@ -20,6 +21,7 @@ from jumar.loop.snapshots.scan import ALWAYS_OUT, RESTORE_PREFIX, parents_of
 from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.reading import TreeStart
 from jumar.loop.workspace.workspace import Workspace
+from jumar.model.attempts import Attempt
 from jumar.processes.bytecode import CACHE, installed, is_bytecode
 
 if TYPE_CHECKING:
@@ -58,21 +60,29 @@ class Surroundings:
         self._store = store
         self._own = own
         self._trees = store.tree_starts
+        self._made: dict[str, int] = {}
         self.theirs: set[str] = set()
 
     def begin(self, workspace: Workspace) -> None:
         """Look at a tree before the first program of the loop runs in it, or remember what was seen then.
 
-        A tree that was moved or copied since is taken as it lies.
+        A tree that was moved or copied since is taken as it lies, but for one that was replaced while programs of the loop ran:
+        what lay there at the start is known by name, and none of it is as it was.
         """
         status = workspace.directory.stat()
-        root = (status.st_dev, status.st_ino)
-        if workspace.name in self._trees and self._trees[workspace.name].root == root:
+        root, made = (status.st_dev, status.st_ino), workspace.made
+        tree = self._trees.get(workspace.name)
+        if tree is not None and tree.root == root:
             return
-        tree = TreeStart.read(self._store.paths, self._store.trust, workspace.name)
+        replaced = made == self._made.get(workspace.name, 0) if tree is not None else not made and self._cut_off(workspace)
+        self._made[workspace.name] = made
+        tree = tree or TreeStart.read(self._store.paths, self._store.trust, workspace.name)
         if tree is None and self._worked_in(workspace):
             tree = TreeStart(root, {}, lost=True)
-        if tree is None or tree.root != root:
+        if tree is not None and tree.root != root and replaced:
+            tree = replace(tree, root=root)
+            self._write(workspace, tree)
+        elif tree is None or tree.root != root:
             entries = _Look(workspace, frozenset(workspace.paths())).stamps
             tree = TreeStart(root, entries, None if tree is None else tree.touched)
             self._write(workspace, tree)
@@ -129,8 +139,17 @@ class Surroundings:
         )
 
     def _worked_in(self, workspace: Workspace) -> bool:
-        attempts = (attempt.start for attempt in self._store.attempts())
-        return any(start.purpose == "generate" and start.candidate == workspace.slot for start in attempts)
+        return next(self._attempts(workspace), None) is not None
+
+    def _cut_off(self, workspace: Workspace) -> bool:
+        """Whether jumar was killed while an agent worked in a tree, the last one there."""
+        ends = (attempt.end for attempt in self._attempts(workspace))
+        return any(end is None or end.outcome == "lost" for end in itertools.islice(ends, 1))
+
+    def _attempts(self, workspace: Workspace) -> Iterator[Attempt]:
+        """Yield the runs of the generator in a tree, the last one first."""
+        attempts = reversed(self._store.attempts())
+        return (each for each in attempts if each.start.purpose == "generate" and each.start.candidate == workspace.slot)
 
     def _write(self, workspace: Workspace, tree: TreeStart) -> None:
         tree.write(self._store.paths, self._store.trust, workspace.name)
