@@ -12,6 +12,10 @@ from typing import Any
 import pytest
 from commands import call
 
+from jumar.loop.store.loop_reader import LoopReader
+from jumar.model.budget.ledger import spend
+from jumar.model.budget.pricing import Budget
+
 SAYS = '{"token_cost_usd": 0.25, "tokens_used": 100}'
 
 
@@ -177,3 +181,32 @@ def test_options_that_are_no_limit_are_refused(given: tuple[str, str]):
     refused = call("run", *given, check=2)
     assert given[0].removeprefix("--").split("-")[1] in refused.err
     assert not Path(".jumar/loops").exists()
+
+
+LESS = """printf '{"cost_usd": 0, "tokens_used": 0, "model": "free"}' > $JUMAR_USAGE_FILE; date +%N > out.txt"""
+PRICES = "[budget.price.dear]\ninput = 2\noutput = 2\n[budget.price.free]\ninput = 0\noutput = 0\n"
+
+
+@pytest.mark.parametrize(
+    ("then", "usage"),
+    [
+        ("""echo '{"cost": 0.25}'""", '{cost = "cost"}'),
+        ("""echo '{"in": 125000, "out": 0}'""", '{input = "in", output = "out"}'),
+        ("exit 1", '{cost = "cost"}'),
+        ("kill -KILL $(ps -o ppid= $$)", '{cost = "cost"}'),
+    ],
+    ids=["dollars", "tokens", "no report", "killed"],
+)
+def test_a_usage_file_takes_nothing_off_what_the_output_is_to_tell(fresh_place: Path, then: str, usage: str) -> None:
+    (fresh_place / "agent.sh").write_text(f"{LESS}\n{then}\n")
+    configure()
+    config = Path("jumar.toml").read_text().partition("[generator]")
+    limits = '[stop]\nconsecutive_failures = 9\n[budget]\nmax_cost_usd = 1\nreserve_cost_usd = 0.25\nmodel = "dear"\n'
+    generator = f"[generator]\ncommand = ['sh', 'agent.sh']\nusage = {usage}\n"
+    Path("jumar.toml").write_text(f"{config[0]}{generator}[artifacts]{config[2].partition('[artifacts]')[2]}{limits}{PRICES}")
+    command = [sys.executable, "-m", "jumar.cli.entry", "run", "--no-input"]
+    ends = [subprocess.run(command, capture_output=True, check=False, timeout=60).returncode for _ in range(5 if "kill" in then else 1)]
+    loop = LoopReader(".jumar/loops/night")
+    generated = [attempt for attempt in loop.attempts() if attempt.start.purpose == "generate"]
+    assert 4 == len(generated), ends
+    assert 1.0 == spend(loop.attempts(), Budget()).charged_cost_usd

@@ -133,7 +133,8 @@ class LoopParts:
     """The programs of one loop: what generates, verifies and scores, what finds earlier reflections, what is run around them.
 
     ``holdout`` are scorers that no iteration hears of: they confirm the choice at the end. ``generator_timeout`` is how many
-    seconds a run of the generator may take, ``evaluation_timeout`` about how many an evaluation, None when nobody knows.
+    seconds a run of the generator may take, ``evaluation_timeout`` about how many an evaluation, None when nobody knows. With
+    ``output_tells`` the generator's output says what it used, so that its usage file alone is not believed.
     """
 
     generator: Generator
@@ -144,3 +145,4 @@ class LoopParts:
     holdout: tuple[Scorer, ...] = ()
     generator_timeout: float | None = None
     evaluation_timeout: float | None = None
+    output_tells: bool = False

@@ -67,6 +67,7 @@ class GenerateOutcome:
     errors; ``notes`` what was wrong with the usage that it reported. ``rate_limited`` when it failed because its provider
     wants it to wait (``usage.retry_after`` seconds, where that is known); ``blocked`` is why it cannot go on without a person.
     ``printed`` is whether it printed anything, None when nobody looked; ``said`` a summary of that, where there is one.
+    ``reported`` is what its output alone says that it used, where it was asked to: programs that it ran write the usage file too.
     """
 
     exit_code: int | None
@@ -83,6 +84,7 @@ class GenerateOutcome:
     blocked: str | None = None
     printed: bool | None = None
     said: tuple[str, ...] = ()
+    reported: Usage | None = None
 
 
 class Generator(Protocol):

@@ -65,6 +65,7 @@ def build_parts(
         holdout=tuple(_scorer(scorer, runtime) for scorer in (() if config.holdout is None else config.holdout.scorers)),
         generator_timeout=config.generator.timeout,
         evaluation_timeout=sum(each.timeout for each in (*config.validators, *scorers)),
+        output_tells=bool(config.generator.usage),
     )
 
 

@@ -90,14 +90,15 @@ def record_failed(run: LoopRun, trees: Trees) -> None:
 def _write_off(run: LoopRun, attempt: Attempt) -> None:
     """End an attempt whose process died: charged what was set aside for it, and its time up to the last heartbeat.
 
-    Only a generator reports itself what it used: beside an evaluation any program may have written such a file.
+    Only a generator reports itself what it used, and where its output tells, its usage file may be another program's.
     """
     start = attempt.start
     end_strays(start.nonce)
     paths = run.store.paths
     most = run.parts.generator_timeout if start.purpose == "generate" else run.parts.evaluation_timeout
     reported = paths.attempt_scratch(start.number) / "usage.json"
-    reading = read_usage_file(reported) if start.purpose == "generate" else NOTHING_REPORTED
+    told = start.purpose == "generate" and not run.parts.output_tells
+    reading = read_usage_file(reported) if told else NOTHING_REPORTED
     end = AttemptEnd(
         outcome="lost",
         seconds=lost_seconds(paths.heartbeat(start.number), start.started_at, most=most),

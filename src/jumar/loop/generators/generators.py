@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeVar
 from jumar.core.files import read_bytes
 from jumar.loop.generators.failures import blocked_by_exit, error_lines, promises_completion, rate_limit
 from jumar.model.attempts import Attempt
-from jumar.model.budget.pricing import PriceTable, price_usage
+from jumar.model.budget.pricing import Priced, PriceTable, price_usage
 from jumar.model.protocols import GenerateOutcome, Generator, StepContext
 from jumar.model.records import Usage
 from jumar.processes.captured_output import DEFAULT_OUTPUT_CAP
@@ -26,6 +26,7 @@ SUMMED_OUTPUT_CAP: Final = 16 << 20
 _LOG: Final = "generator.log"
 Wrap = Callable[[Sequence[str], StepContext], list[str]]
 """What makes another argv of a command's, such as :meth:`jumar.processes.sandbox.Sandbox.wrap`."""
+_PAID: Final = ("tokens_used", "input_tokens", "output_tokens", "token_cost_usd")
 PLACEHOLDER: Final = re.compile(r"\{(prompt|prompt_file|feedback_file|iteration|loop_id|session_id)\}")
 """What is replaced in a command that is a list of words."""
 
@@ -37,8 +38,9 @@ class CommandGenerator:
     ``{prompt_file}``, ``{feedback_file}``, ``{iteration}``, ``{loop_id}`` and ``{session_id}`` (empty for a fresh session) are
     replaced, and any other braces left alone. ``resume_command`` is run instead where there is a session to resume.
     ``stdin="prompt"`` gives it the prompt on its standard input. ``usage_map`` finds usage in the JSON that it prints (see
-    :func:`jumar.processes.usage.check_usage_map`); the usage file comes first. ``completion_promise`` is a text which, alone on a
-    line of its output, says that it is done. ``wrap`` puts it into a sandbox. Errors: :class:`jumar.errors.ConfigError`.
+    :func:`jumar.processes.usage.check_usage_map`); the usage file comes first, and takes nothing off. ``completion_promise`` is
+    a text which, alone on a line of its output, says that it is done. ``wrap`` puts it into a sandbox. Errors:
+    :class:`jumar.errors.ConfigError`.
     """
 
     def __init__(
@@ -81,14 +83,17 @@ class CommandGenerator:
             stop=self._stop,
             marker=context.nonce or None,
         )
-        reading = join_readings(
-            read_usage_file(context.usage_file), usage_from_output(result.stdout, self._paths, whole=not result.truncated)
-        )
+        printed = usage_from_output(result.stdout, self._paths, whole=not result.truncated)
+        reading = join_readings(read_usage_file(context.usage_file), printed)
+        told = [getattr(printed.usage, name) is not None for name in _PAID if name in self._paths]
+        if result.failure is not None and told and not any(told):  # it did not come to its report: the file may say too little
+            unknown = replace(reading.usage, tokens_used=None, input_tokens=None, output_tokens=None, token_cost_usd=None)
+            reading = replace(reading, usage=unknown)
         if promises_completion(result.stdout, self._promise):
             reading = replace(reading, usage=replace(reading.usage, completed=True))
         if result.error is not None:  # it never began: that it used nothing is known
             reading = UsageReading(usage=Usage(tokens_used=0, token_cost_usd=0.0))
-        return _outcome(result, reading)
+        return replace(_outcome(result, reading), reported=printed.usage if self._paths else None)
 
     def _filled(self, context: StepContext) -> str | list[str]:
         command = self._command if self._resume is None or context.session_id is None else self._resume
@@ -231,6 +236,21 @@ def usage_since(total: Usage, before: Usage) -> Usage:
     )
 
 
+def usage_at_least(usage: Usage, least: Usage) -> Usage:
+    """Return ``usage`` with no figure below that of ``least``; what is unknown in one of them is as in the other."""
+
+    def larger(one: _Number | None, other: _Number | None) -> _Number | None:
+        return max((each for each in (one, other) if each is not None), default=None)
+
+    return replace(
+        usage,
+        tokens_used=larger(usage.tokens_used, least.tokens_used),
+        input_tokens=larger(usage.input_tokens, least.input_tokens),
+        output_tokens=larger(usage.output_tokens, least.output_tokens),
+        token_cost_usd=larger(usage.token_cost_usd, least.token_cost_usd),
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CumulativeGenerator:
     """Runs ``generator``; where it went on with a session and reports that one, earlier reports of it are taken off.
@@ -246,9 +266,10 @@ class CumulativeGenerator:
         if before is None or context.session_id is None or usage.session_id not in {None, context.session_id}:
             return outcome
         own = replace(usage_since(usage, before), session_id=context.session_id)
+        reported = None if outcome.reported is None else usage_since(outcome.reported, before)
         taken = before.tokens_used
         notes = (f"the session's earlier {taken:,} tokens are taken off what it reports",) if taken else ()
-        return replace(outcome, usage=own, notes=(*outcome.notes, *notes))
+        return replace(outcome, usage=own, reported=reported, notes=(*outcome.notes, *notes))
 
 
 def _sum(values: Iterable[_Number | None]) -> _Number | None:
@@ -271,7 +292,8 @@ def _since(total: _Number | None, before: _Number | None) -> _Number | None:
 class PricedGenerator:
     """Runs ``generator``; the cost that follows from its tokens, and by which prices, stands in the outcome and its notes.
 
-    ``model`` is assumed where the report names none. ``wanted`` is whether a limit in dollars asks for what is missing.
+    What its output says counts where its usage file says less: programs that it ran may have written that. ``model`` is assumed
+    where the report names none. ``wanted`` is whether a limit in dollars asks for what is missing.
     """
 
     generator: Generator
@@ -281,5 +303,15 @@ class PricedGenerator:
 
     def generate(self, context: StepContext) -> GenerateOutcome:
         outcome = self.generator.generate(context)
-        priced = price_usage(outcome.usage, self.table, model=self.model, wanted=self.wanted)
-        return replace(outcome, usage=priced.usage, notes=(*outcome.notes, *priced.notes))
+        priced, printed = self._priced(outcome.usage), outcome.reported
+        usage, notes = priced.usage, priced.notes
+        if printed is not None:
+            own = self._priced(replace(printed, model=printed.model or self.model or usage.model))
+            cost, said = own.usage.token_cost_usd, usage.token_cost_usd
+            if cost is not None and said is not None and said < cost:
+                notes = (*own.notes, f"usage file: ${said:g} is less than the ${cost:g} of its output, which count")
+            usage = usage_at_least(usage, own.usage)
+        return replace(outcome, usage=usage, notes=(*outcome.notes, *notes))
+
+    def _priced(self, usage: Usage) -> Priced:
+        return price_usage(usage, self.table, model=self.model, wanted=self.wanted)
