@@ -205,7 +205,10 @@ def test_a_usage_file_takes_nothing_off_what_the_output_is_to_tell(fresh_place: 
     generator = f"[generator]\ncommand = ['sh', 'agent.sh']\nusage = {usage}\n"
     Path("jumar.toml").write_text(f"{config[0]}{generator}[artifacts]{config[2].partition('[artifacts]')[2]}{limits}{PRICES}")
     command = [sys.executable, "-m", "jumar.cli.entry", "run", "--no-input"]
-    ends = [subprocess.run(command, capture_output=True, check=False, timeout=60).returncode for _ in range(5 if "kill" in then else 1)]
+    ends = [
+        subprocess.run(command, capture_output=True, check=False, timeout=60).returncode
+        for _ in range(5 if "kill" in then else 1)
+    ]
     loop = LoopReader(".jumar/loops/night")
     generated = [attempt for attempt in loop.attempts() if attempt.start.purpose == "generate"]
     assert 4 == len(generated), ends
