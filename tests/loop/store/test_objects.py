@@ -350,6 +350,46 @@ def test_contents_that_somebody_else_put_there_are_not_relied_on(damaged: LoopSt
     assert (kept(fresh, 3)["future"], kept(fresh, 3)["large"]) == (b"future", b"1" * 2_000_000)
 
 
+def planted(root: Path, contents: dict[str, int], first: str) -> Path:
+    """Put a pack there that says that it holds these contents, and holds zeros; its name begins with ``first``."""
+    for salt in range(10_000):
+        entries = [(bytes.fromhex(digest), size) for digest, size in contents.items()] + [(salt.to_bytes(32, "big"), 1)]
+        index = b"".join(objects_module._ENTRY.pack(*entry) for entry in entries)
+        path = root / "objects" / f"{sha256_bytes(index)}.pack"
+        if path.name.startswith(first):
+            tail = objects_module._TAIL.pack(len(entries), b"jumarpk1")
+            path.write_bytes(b"0" * (sum(contents.values()) + 1) + index + tail)
+            return path
+    raise AssertionError
+
+
+@pytest.mark.parametrize("first", ["0", "f"])
+@pytest.mark.parametrize("anew", [True, False])
+def test_what_a_program_puts_beside_contents_takes_the_place_of_none(
+    damaged: LoopStore, root: Path, work: Path, first: str, *, anew: bool
+) -> None:
+    held = damaged.manifest(1).entries
+    planted(root, {held[name].content_hash or "": held[name].size for name in ("a.txt", "b.txt", "c.txt")}, first)
+    if not (root / "objects" / sha256_bytes(b"a")).exists():
+        (root / "objects" / sha256_bytes(b"a")).write_bytes(b"b" * 99)
+    store = LoopStore.open(damaged.paths.directory) if anew else damaged
+    put(work, {"a.txt": b"other", "b.txt": b"other", "c.txt": b"other"})
+    restore(plan_restore(store.manifest(1), store.content(1), work, ()))
+    assert [(work / name).read_bytes() for name in ("a.txt", "b.txt", "c.txt")] == [b"a", b"b", b"c"]
+    assert verify(store).problems == ()
+
+
+def test_a_content_that_a_program_made_huge_is_not_read(damaged: LoopStore, root: Path, work: Path) -> None:
+    digest = damaged.manifest(1).entries["large"].content_hash or ""
+    large = root / "objects" / digest
+    large.chmod(0o600)
+    os.truncate(large, 1 << 43)  # all of it a hole
+    put(work, {"new": b"new"})
+    record(damaged, 3, (".",), work)
+    assert not damaged.objects.holds(digest, 1 << 43)
+    assert kept(damaged, 3)["new"] == b"new"
+
+
 def test_a_link_in_the_place_of_the_objects_is_moved_away(damaged: LoopStore, root: Path, work: Path) -> None:
     elsewhere = work.parent / "elsewhere"
     (root / "objects").rename(elsewhere)

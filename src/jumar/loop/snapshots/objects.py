@@ -95,7 +95,8 @@ class Objects:
         """Take in what came and went. A pack whose index is not what its name says holds nothing, and so does what is no file.
 
         Of a file that was touched since the last time all contents are compared: what a program altered is missing then, and the
-        next snapshot that has it stores it anew.
+        next snapshot that has it stores it anew. So is what lies in another file too: where a program put one beside it, it is
+        taken from the one that has it.
         """
         for _ in range(_LOOKS):  # what vanishes meanwhile was collected, and what is needed of it lies elsewhere
             with contextlib.suppress(FileNotFoundError):
@@ -113,7 +114,7 @@ class Objects:
         for name in sorted(there.keys() - self._files.keys()):
             try:
                 contents = _read_index(self.directory / name)
-                sound = self._sound(name, contents) if name in self._touched else contents
+                sound = self._taken(name, contents)
             except FileNotFoundError:
                 raise
             except OSError:
@@ -121,6 +122,20 @@ class Objects:
             self.note(name, sound)
             self.altered.update([name] if sound != contents else [])
         self.altered.intersection_update(there)
+
+    def _taken(self, name: str, contents: list[tuple[str, Place]]) -> list[tuple[str, Place]]:
+        """Return what is taken from a file: of what was touched, or lies in another one too, only what is what its hash says."""
+        if name in self._touched:
+            return self._sound(name, contents) if name.endswith(_SUFFIX) or self._stamps[name][1] == contents[0][1].size else []
+        twice = [each for each in contents if each[0] in self._places]
+        if not twice:
+            return contents
+        if name.endswith(_SUFFIX):
+            lost = {*twice} - {*self._sound(name, twice)}
+        else:  # a file of any size, which is not to be read where a pack has it
+            known = self._places[name]
+            lost = {*twice} if self._sound(known.file, [(name, known)]) else set[tuple[str, Place]]()
+        return [each for each in contents if each not in lost]
 
     def wrote(self, name: str, contents: list[tuple[str, Place]]) -> None:
         """Take in the file ``name``, which this process made."""
@@ -417,7 +432,7 @@ def _read_index(path: Path) -> list[tuple[str, Place]]:
     for digest, each in _ENTRY.iter_unpack(index):
         found.append((digest.hex(), Place(path.name, offset, each)))
         offset += each
-    return found if offset == start else []
+    return found if offset == start and all(place.size <= SMALL for _, place in found) else []
 
 
 def _part(fd: int, place: Place) -> Iterator[bytes]:
