@@ -403,6 +403,27 @@ def test_a_limit_that_was_loosened_before_a_kill_needs_a_person(tmp_path: Path) 
     assert 3 == len(RunReader(tmp_path / RUN).case(1).iterations())
 
 
+@pytest.mark.parametrize(
+    ("to", "back"),
+    [
+        ("reserve_cost_usd = 0.01", "reserve_cost_usd = 0.1"),
+        ("reserve_tokens = 1", "reserve_tokens = 10"),
+        ('on_unknown_cost = "allow"', "on_unknown_cost"),
+    ],
+)
+def test_what_a_silent_step_is_charged_is_loosened_by_no_step(tmp_path: Path, to: str, back: str) -> None:
+    caps = "[budget]\nmax_cost_usd = 1\nmax_tokens = 100\nreserve_cost_usd = 0.1\nreserve_tokens = 10\n"
+    put = f"'{back}', '{to}'" if "=" in back else f"'[budget]', '[budget]\\n{to}'"
+    act = f"path = pathlib.Path('cases.toml'); path.write_text(path.read_text().replace({put}))"
+    write_given(tmp_path, act, cases=1, kill=True, when="number == 2 and once", extra=caps)
+    jumar(tmp_path, "cases", "run", "--json", timeout=60)
+    assert to in (tmp_path / "cases.toml").read_text()
+    done = jumar(tmp_path, "cases", "run", "--json", "--resume", timeout=60, check=2)
+    assert f"{to.partition(' ')[0]} was " in done.stderr
+    (tmp_path / "cases.toml").write_text((tmp_path / "cases.toml").read_text().replace(to, back if "=" in back else ""))
+    jumar(tmp_path, "cases", "run", "--json", "--resume", timeout=60, check=0)
+
+
 def test_larger_files_than_before_a_kill_are_refused_too(tmp_path: Path) -> None:
     act = (
         "path = pathlib.Path('cases.toml'); path.write_text(path.read_text().replace('[run]', '[run]\\nmax_file_mb = 90000', 1))"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from typing import Final
 
 from jumar.cases.accounting import CaseAccounting
 from jumar.cases.case_store import CaseReader
@@ -16,6 +17,8 @@ from jumar.core.lock import LoopLock
 from jumar.core.text import escape
 from jumar.errors import ConfigError, ForgedError
 from jumar.model.budget.pricing import Budget
+
+_STRICTER: Final = ("allow", "charge_reserve", "stop")  # what becomes of a cost that nobody told
 
 
 def check_resume(run: RunStore, settings: ChainSettings) -> None:
@@ -53,24 +56,34 @@ def _check_loosened(run: RunReader, settings: ChainSettings) -> None:
     plan, limits = run.plan, settings.limits
     megabytes = None if plan.max_file_bytes is None else plan.max_file_bytes / 1_000_000
     caps, was = settings.budget, plan.budget or Budget()
-    for name, before, now, option in (
-        ("max_iters", plan.max_iters, limits.max_iters, "max_iters"),
-        ("max_seconds", plan.max_seconds, limits.max_seconds, "max_seconds"),
-        ("max_cost_usd", was.max_cost_usd, caps.max_cost_usd, "max_cost"),
-        ("max_tokens", was.max_tokens, caps.max_tokens, "max_tokens"),
-        ("max_file_mb", megabytes, settings.max_file_bytes / 1_000_000, ""),
+    for name, before, now, option, looser in (
+        ("max_iters", plan.max_iters, limits.max_iters, "max_iters", 1),
+        ("max_seconds", plan.max_seconds, limits.max_seconds, "max_seconds", 1),
+        ("max_cost_usd", was.max_cost_usd, caps.max_cost_usd, "max_cost", 1),
+        ("max_tokens", was.max_tokens, caps.max_tokens, "max_tokens", 1),
+        ("max_file_mb", megabytes, settings.max_file_bytes / 1_000_000, "", 1),
+        ("reserve_cost_usd", was.reserve_cost_usd, caps.reserve_cost_usd, "reserve_cost", -1),
+        ("reserve_tokens", was.reserve_tokens, caps.reserve_tokens, "", -1),
     ):
-        loosened = before is not None and (now is None or now > before)
-        if loosened and option not in settings.confirmed and run.was_cut_off():
-            if option:
-                way_out = f"give --{option.replace('_', '-')} if it was you, or put it back"
-            else:
-                way_out = "put it back; a resume after that one may have more"
-            raise ConfigError(
-                f"{name} was {before:.10g} when run '{run.run_id}' was started and is "
-                f"{'gone' if now is None else f'{now:.10g}'} now, and jumar was killed while a step ran, which may have changed "
-                f"it: {way_out}"
-            )
+        loosened = before is not None and (now is None or looser * (now - before) > 0)
+        if loosened and option not in settings.confirmed:
+            _refuse_loosened(run, name, f"{before:.10g}", "gone" if now is None else f"{now:.10g}", option)
+    before, now = (_STRICTER.index(each.on_unknown_cost) for each in (was, caps))
+    if plan.budget is not None and now < before:
+        _refuse_loosened(run, "on_unknown_cost", f'"{was.on_unknown_cost}"', f'"{caps.on_unknown_cost}"', "")
+
+
+def _refuse_loosened(run: RunReader, name: str, before: str, now: str, option: str) -> None:
+    if not run.was_cut_off():
+        return
+    if option:
+        way_out = f"give --{option.replace('_', '-')} if it was you, or put it back"
+    else:
+        way_out = "put it back; a resume after that one may have another"
+    raise ConfigError(
+        f"{name} was {before} when run '{run.run_id}' was started and is {now} now, and jumar was killed while a step ran, which "
+        f"may have changed it: {way_out}"
+    )
 
 
 def reopen(run: RunStore, settings: ChainSettings, accounting: CaseAccounting | None) -> Iterator[str]:
