@@ -53,6 +53,15 @@ def test_a_torn_last_line_is_passed_over_and_mended_by_the_next_run(tmp_path: Pa
     assert [(1, "one"), (2, "again")] == [(line["seq"], line["message"]) for line in lines(path)]
 
 
+def test_a_file_that_was_linked_there_is_a_persons_and_stays_as_it_is(tmp_path: Path) -> None:
+    path, mine = tmp_path / "events.jsonl", tmp_path / "notes.txt"
+    mine.write_text("mine, and no line feed")
+    path.hardlink_to(mine)
+    told(path, "one")
+    assert mine.read_text() == "mine, and no line feed"
+    assert ["one"] == [line["message"] for line in lines(path)]
+
+
 def test_a_file_of_zeros_and_rubbish_does_no_harm(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     path.write_bytes(b"\0" * 5000 + b'\nnull\n[1]\n{"seq": "x", "type": "notice"}\n\xff\xfe\n')

@@ -235,3 +235,12 @@ def test_loops_in_the_other_place_of_the_root_are_moved_away(store: LoopStore, f
         watch.arm()
         assert watch.look() == ()
     assert (fresh_place / "quarantine/0001-loops/x/loop.json").exists() is copied
+
+
+def test_a_link_for_the_logs_of_the_loop_is_moved_away(store: LoopStore, fresh_place: Path) -> None:
+    watch = StoreWatch(store)
+    with store.lock():
+        watch.arm()
+        (store.paths.directory / "logs").symlink_to(fresh_place / "work")
+        assert [damage.path for damage in watch.look()] == ["logs"]
+    assert not os.path.lexists(store.paths.directory / "logs")

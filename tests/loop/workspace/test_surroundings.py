@@ -197,6 +197,19 @@ def test_what_is_away_is_back_in_the_place_of_what_was_made(workspace: Workspace
     assert complete(workspace.root) == ()
 
 
+@pytest.mark.parametrize("link", ["aside", "aside/packages/a"])
+def test_what_lies_behind_a_link_is_not_brought_back(workspace: Workspace, tmp_path: Path, link: str):
+    mine = tmp_path / "mine"
+    put(mine, {"out/x": b"mine", "packages/a/one.js": b"mine", "one.js": b"mine"})
+    before = stored_tree(mine)
+    aside = store_of(workspace).paths.recheck / link
+    with Aside(store_of(workspace), workspace).away(MOVES, "n"):
+        aside.rename(tmp_path / "taken")
+        aside.symlink_to(mine)
+    assert stored_tree(mine) == before
+    assert b"mine" not in everything(workspace.directory).values()
+
+
 def test_what_cannot_be_taken_away_leaves_everything_where_it_was(workspace: Workspace, monkeypatch: pytest.MonkeyPatch):
     real = Path.rename
 

@@ -102,6 +102,11 @@ class EventLog:
 
     def _open(self) -> None:
         self._fd = os.open(self.path, _FLAGS, 0o644)
+        if os.fstat(self._fd).st_nlink > 1:  # what was linked there may be a person's
+            os.close(self._fd)
+            self._fd = None
+            self.path.unlink(missing_ok=True)
+            self._fd = os.open(self.path, _FLAGS | os.O_EXCL, 0o644)
         self._size = os.fstat(self._fd).st_size
         self._mend()
         self._seq = max(self._seq, _last_seq(self.path), 0 if self._size else _last_seq(rotated(self.path)))

@@ -293,7 +293,7 @@ def replaced(paths: LoopPaths) -> list[str]:
 
     Those that are ours and were closed are opened. The caller holds the lock.
     """
-    places = (*paths.subdirectories, paths.checks, paths.recheck)
+    places = (*paths.subdirectories, paths.checks, paths.recheck, paths.directory / LOGS)
     return moved_away(paths.directory, places, around=_around(paths))
 
 

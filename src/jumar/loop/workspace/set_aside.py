@@ -19,6 +19,7 @@ from jumar.core.codec import FORMAT, decode, encode
 from jumar.core.text import escape
 from jumar.errors import ForgedError, JumarError, LockedError
 from jumar.loop.settings import LoopSettings
+from jumar.loop.snapshots.scan import parents_of
 from jumar.loop.store.in_force import config_now
 from jumar.loop.store.layout import LoopPaths, list_loops, loops_directory
 from jumar.loop.store.loop_store import LoopStore
@@ -73,7 +74,7 @@ class Aside:
         brought = 0
         with files.as_write_error("bring back what was set aside to", self._tree):
             for path in moves:
-                if os.path.lexists(self._aside / path):
+                if self._holds(path):
                     self._make_way(path, clear)
                     (self._aside / path).rename(self._tree / path)
                     brought += 1
@@ -82,6 +83,11 @@ class Aside:
             self._plan.unlink(missing_ok=True)
             files.fsync_directory(self._plan.parent)
         return brought
+
+    def _holds(self, path: str) -> bool:
+        """Whether ``path`` is aside. What lies behind a link there is not what was taken away."""
+        folders = (self._aside, *(self._aside / folder for folder in parents_of(path)))
+        return all(map(files.is_directory, folders)) and os.path.lexists(self._aside / path)
 
     def _left(self) -> bool:
         """Remove what is empty of the place where things are aside; return whether anything is left there."""
