@@ -213,3 +213,26 @@ def test_a_usage_file_takes_nothing_off_what_the_output_is_to_tell(fresh_place: 
     generated = [attempt for attempt in loop.attempts() if attempt.start.purpose == "generate"]
     assert 4 == len(generated), ends
     assert 1.0 == spend(loop.attempts(), Budget()).charged_cost_usd
+
+
+TAMPERS = """printf '{"input_tokens": 1000000, "output_tokens": 0, "model": "m"}' > $JUMAR_USAGE_FILE; date +%N > out.txt
+[ -e once ] || { touch once; sed -i 's/input = 0.25/input = 0/' prices.toml; THEN; }
+"""
+
+
+@pytest.mark.parametrize("then", ["true", "kill -KILL $(ps -o ppid= $$)"], ids=["ends", "killed"])
+def test_the_prices_in_use_are_no_agents_to_lower(fresh_place: Path, then: str) -> None:
+    (fresh_place / "agent.sh").write_text(TAMPERS.replace("THEN", then))
+    (fresh_place / "prices.toml").write_text('version = "mine"\n[models.m]\ninput = 0.25\noutput = 1\n')
+    configure('[budget]\nmax_cost_usd = 1\nreserve_cost_usd = 0.25\nprices = "prices.toml"')
+    text = Path("jumar.toml").read_text()
+    Path("jumar.toml").write_text(text.replace("echo x >> out.txt; cp report.json $JUMAR_USAGE_FILE; sleep 0.01", "exec sh agent.sh"))
+    command = [sys.executable, "-m", "jumar.cli.entry", "run", "--no-input"]
+    if "kill" in then:
+        assert -9 == subprocess.run(command, capture_output=True, check=False, timeout=60).returncode
+        assert "digests.[budget] prices: 'sha256:" in " ".join(call("run", check=2).err.split())
+        prices = fresh_place / "prices.toml"
+        prices.write_text(prices.read_text().replace("input = 0", "input = 0.25"))
+    done = run()
+    assert ("max_cost", 4, 1.0) == (done["stop_reason"], done["spend"]["iterations"], done["spend"]["cost_usd"])
+    assert "input = 0.25" in (fresh_place / "prices.toml").read_text()

@@ -31,9 +31,10 @@ from jumar.app.run.given import (
 from jumar.app.run.naming import LoopChoice, choose_loop, refuse_another_loop
 from jumar.app.run.parts import build_parts, evaluator_warnings, sandbox_of
 from jumar.app.run.preflight import earlier_passes, fitting_rules, own_files, refuse_full_disk, refuse_generator
-from jumar.app.run.request import RunRequest
+from jumar.app.run.request import DIGESTS, RunRequest
 from jumar.core.clock import SystemClock, current_user
 from jumar.core.codec import flat
+from jumar.core.files import sha256_file
 from jumar.core.redaction import current, redacted_json
 from jumar.core.text import escape
 from jumar.errors import ConfigError, ForgedError, UsageError
@@ -77,7 +78,7 @@ _ALIKE = (LoopConfig.model_fields.keys() & LoopSettings.__dataclass_fields__.key
 }
 """Keys of ``[loop]`` that are settings of the engine as they stand; a new one needs no line here."""
 
-_FREE_TABLES = ("stop.", "budget.", "retry.", "redact.", "hooks.", "telemetry.", "mlflow.", "notify.")
+_FREE_TABLES = ("stop.", "budget.", "retry.", "redact.", "hooks.", "telemetry.", "mlflow.", "notify.", f"{DIGESTS}.")
 _LOOKED_AT_APART = frozenset({"loop.max_iterations", "loop.id", "stop.max_seconds", *(f"budget.{key}" for key in LIMITS)})
 
 
@@ -116,7 +117,7 @@ def _prepared(request: RunRequest, switch: StopSwitch, listener: Listener | None
     if sandbox is not None:
         sandbox.check(workdir)
     if reader is not None and not request.accept_changes:
-        _refuse_unseen_settings(reader, _recorded(config, defaults), request.options)  # before what they name is imported
+        _refuse_unseen_settings(reader, _recorded(config, defaults, request.base), request.options)
         refuse_changed_parts(reader, config, workdir=workdir, base=request.base)
     parts = build_parts(config, request.base, switch, root=request.root, since=_began(reader))
     refuse_stop_file(LoopPaths(loops_directory(request.root) / loop_id).stop_files())
@@ -135,7 +136,7 @@ def _prepared(request: RunRequest, switch: StopSwitch, listener: Listener | None
         prompt_template=_prompt_template(config, request.base),
         completion_promise=config.generator.completion_promise,
         resume_session=config.generator.session == "resume",
-        recorded=_recorded(config, defaults),
+        recorded=_recorded(config, defaults, request.base),
         defaults=defaults,
         guard=_guard(request, config, workdir),
         workers=config.loop.workers or config.loop.candidates,
@@ -221,7 +222,7 @@ def _check_resume(request: RunRequest, choice: LoopChoice) -> None:
 def _choice(request: RunRequest) -> LoopChoice:
     def same(store: LoopReader) -> bool:
         defaults = defaults_of(store)
-        recorded = _recorded(config_with(defaults, request.config_for(store)), defaults)
+        recorded = _recorded(config_with(defaults, request.config_for(store)), defaults, request.base)
         before, now = flat(store.config["run"]), flat(recorded)
         keep_going = request.named or before.get("stop.keep_going") == now.get("stop.keep_going")
         return keep_going and not _differences(before, now)
@@ -380,8 +381,10 @@ def _document(settings: LoopSettings, limits: LimitsInForce, options: Given) -> 
     }
 
 
-def _recorded(config: JumarConfig, defaults: Mapping[str, Any]) -> dict[str, Any]:
+def _recorded(config: JumarConfig, defaults: Mapping[str, Any], base: Path) -> dict[str, Any]:
     recorded = said_otherwise(defaults, config)
+    if config.budget.prices is not None and (base / config.budget.prices).is_file():
+        recorded[DIGESTS] = {"[budget] prices": f"sha256:{sha256_file((base / config.budget.prices).resolve())[:16]}"}
     if config.notify.urls:  # addresses hold tokens
         recorded["notify"]["urls"] = config.notify.digests()
     return {**redacted_json(recorded, current().redact), **({"redact": recorded["redact"]} if "redact" in recorded else {})}
@@ -420,6 +423,7 @@ def _check_unchanged(request: RunRequest, store: LoopStore, document: Mapping[st
 
 
 def _refuse_unseen_settings(store: LoopReader, settings: Mapping[str, Any], options: Given) -> None:
+    """Refuse what an agent may have written, before what it names is imported. Errors: :class:`ConfigError`."""
     changed = _changed_settings(store, settings, options)
     if changed:
         with LoopStore.open(store.paths.directory).lock():  # while it runs, that is what keeps this run from resuming it
@@ -431,6 +435,7 @@ def _changed_settings(store: LoopReader, settings: Mapping[str, Any], options: G
     """Return what the file changes since the last run, but for the limits that an option sets and what options say."""
     before, after = flat(last_settings(store)), flat(settings)
     changed = [key for key in sorted(before.keys() | after.keys()) if before.get(key) != after.get(key)]
+    changed = [key for key in changed if key in before or not key.startswith(f"{DIGESTS}.")]  # no record of an earlier version
     changed = [key for key in changed if key not in _LOOKED_AT_APART and key.rpartition(".")[2] not in options.anew]
     return [escape(line) for key in changed for line in _told(key, before, after)]
 

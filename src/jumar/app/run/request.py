@@ -36,6 +36,9 @@ DEFAULT_ROOT = ".jumar"
 _OF_THE_ITERATION = ("timeout", "prompt", "completion_promise")
 _STAND_IN = ": ;"  # a command for a file that has none
 _MAX_ITERATIONS = ("loop", "stop")  # the tables that may say it
+DIGESTS = "digests"
+"""The table of a recorded configuration with what files that it names held: no configuration has it."""
+
 _HELD_ALIKE = ("agent", "objective", "checks", "scores", "keep_going", "max_iterations")
 
 
@@ -127,7 +130,7 @@ def _recorded_config(given: Mapping[str, Any], root: Path) -> tuple[JumarConfig,
     run: object = config_now(store).get("run")
     if not isinstance(run, Mapping) or store.workdir is None:
         return None
-    recorded = {table: keys for table, keys in cast("Mapping[str, Any]", run).items() if table != "notify"}  # digests
+    recorded = {table: keys for table, keys in cast("Mapping[str, Any]", run).items() if table not in {"notify", DIGESTS}}
     where = f"the recorded configuration of loop '{escape(name)}'"
     if "[redacted" in json.dumps(recorded):
         raise ConfigError(f"{where} leaves a secret out: resume with the whole command that began it")
