@@ -225,8 +225,8 @@ def test_the_prices_in_use_are_no_agents_to_lower(fresh_place: Path, then: str) 
     (fresh_place / "agent.sh").write_text(TAMPERS.replace("THEN", then))
     (fresh_place / "prices.toml").write_text('version = "mine"\n[models.m]\ninput = 0.25\noutput = 1\n')
     configure('[budget]\nmax_cost_usd = 1\nreserve_cost_usd = 0.25\nprices = "prices.toml"')
-    text = Path("jumar.toml").read_text()
-    Path("jumar.toml").write_text(text.replace("echo x >> out.txt; cp report.json $JUMAR_USAGE_FILE; sleep 0.01", "exec sh agent.sh"))
+    before, _, after = Path("jumar.toml").read_text().partition('command = "echo x')
+    Path("jumar.toml").write_text(f'{before}command = "exec sh agent.sh"{after.partition(chr(34))[2]}')
     command = [sys.executable, "-m", "jumar.cli.entry", "run", "--no-input"]
     if "kill" in then:
         assert -9 == subprocess.run(command, capture_output=True, check=False, timeout=60).returncode
