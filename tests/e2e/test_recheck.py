@@ -175,6 +175,12 @@ def test_nothing_runs_again_where_the_answer_is_known(place: Path) -> None:
     assert "once more" not in call("show", check=0).words
 
 
+def test_what_the_candidate_removes_while_the_checks_run_was_not_there_for_the_recheck(place: Path) -> None:
+    found = run(place, WORSE, BUILD, more="[[checks]]\nname = 'removes'\ncommand = 'rm -rf build'\n")
+    assert answer(found) == (2, True, False)
+    assert "check 'works' fails" in found["rechecked_because"]
+
+
 @pytest.mark.parametrize(
     ("loop", "steps", "because"),
     [

@@ -121,9 +121,17 @@ def test_a_mode_a_link_and_a_directory_in_the_place_of_a_file_are_changes(worksp
 def test_bytecode_of_installed_packages_counts_and_other_bytecode_does_not(workspace: Workspace):
     seen = begun(workspace)
     paths = (".venv/lib/site-packages/__pycache__/p.pyc", "__pycache__/app.pyc", "out/__pycache__/x.pyc", "out/alone.pyc")
-    put(workspace.directory, dict.fromkeys((*paths, ".pytest_cache/v/lastfailed"), b""))
+    told_by_pytest = (".pytest_cache/v/cache/lastfailed", "a/.pytest_cache/README.md")
+    put(workspace.directory, dict.fromkeys((*paths, *told_by_pytest), b""))
 
     assert differences(workspace, seen).new == (".venv/lib/site-packages/__pycache__/p.pyc", "out/alone.pyc")
+
+
+def test_what_no_snapshot_holds_counts_whatever_it_is_called(workspace: Workspace):
+    seen = begun(workspace)
+    paths = (".jumar-tmp-x/a.py", ".pytest_cache/a.py", "src/.jumar-tmp-x/a.py", "src/.pytest_cache/v/cache/a.py")
+    put(workspace.directory, dict.fromkeys(paths, b""))
+    assert differences(workspace, seen).new == paths
 
 
 def test_jumars_own_files_are_none_of_it(workspace: Workspace):

@@ -48,7 +48,6 @@ _STATUS_OF: Mapping[Outcome, Status] = {
     "lost": "generator_failed",
 }
 
-
 _FULL = "cut off: "
 _QUIET_TRIES: Final = 2
 _LOOK: Final = 0.2  # seconds
@@ -216,6 +215,7 @@ class Evaluation:
             beginning = self._beginning
             if self._reachable and self.workspace.gone() is None and pending.whole:
                 self.workspace.carry_out(self.workspace.difference(pending))
+            run.look_around(self.workspace, pending)
             answers = yield from elsewhere(lambda: self.ask(context, attempt, beginning=beginning))
             found = (*found, *run.found(number, self._tree_gone(pending)))
             disturbed = self._disturbed(pending, others=others or self._others(attempt.start.number))

@@ -334,7 +334,7 @@ class Recheck:
             found = run.surroundings.differences(workspace, (*store.manifest(number).entries, *run.guard.guarded))
             if found is None:
                 return self._of(number, "what lay beside its files at the start is not known any more")
-            if found.nothing and not plan.write and self._was_last(number):
+            if found.nothing and not plan.write and self._was_last(number) and run.surroundings.alone == number:
                 because = "nothing ran after its checks, and beside its files everything is as at the start"
                 return replace(self._of(number, because, rechecked=True), ran=False)
             return self._checked(number, workspace, found, nonce)

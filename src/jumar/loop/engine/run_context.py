@@ -94,6 +94,12 @@ class LoopRun:
             self.notice(f"iteration {number}: {finding.message}")
         return findings
 
+    def look_around(self, workspace: Workspace, pending: Pending) -> None:
+        """See, where a recheck may take the checks that follow for its own, whether they see more than the snapshot."""
+        rechecks = bool(self.parts.validators) and self.settings.recheck != "off" and self.settings.candidates == 1
+        if rechecks and workspace.gone() is None:
+            self.surroundings.note_before(pending.number, workspace, (*pending.manifest.entries, *self.guard.guarded))
+
     def notice(self, message: str) -> None:
         """Tell the person something, and what to do about it."""
         self.tell(Notice(message=current().redact(message)))

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from jumar.core import files
-from jumar.loop.snapshots.scan import ALWAYS_OUT, RESTORE_PREFIX, parents_of
+from jumar.loop.snapshots.scan import ALWAYS_OUT, parents_of
 from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.reading import TreeStart
 from jumar.loop.workspace.workspace import Workspace
@@ -28,7 +28,16 @@ if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 _OUT: Final = tuple(f"/{name}/" for name in ALWAYS_OUT)
-_NO_VERDICT: Final = ".pytest_cache"  # holds which tests failed last and nothing that decides whether they do now
+_NO_VERDICT: Final = ".pytest_cache/"  # holds which tests failed last and nothing that decides whether they do now
+_NO_VERDICTS: Final = tuple(
+    _NO_VERDICT + name
+    for name in (
+        ".gitignore",
+        "CACHEDIR.TAG",
+        "README.md",
+        *(f"v/cache/{each}" for each in ("lastfailed", "nodeids", "stepwise")),
+    )
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +62,8 @@ class Surroundings:
     """Keeps it for the trees of one loop, in its store and in memory: what a program changes on disk is not read again.
 
     ``own`` are patterns of jumar's own files in a tree, in gitignore syntax. ``theirs`` are files of snapshots that checks and
-    scorers of this run changed while nothing else ran.
+    scorers of this run changed while nothing else ran. ``alone`` is the iteration whose checks saw nothing but its snapshot and
+    what was there at the start, the last one of which that is known.
     """
 
     def __init__(self, store: LoopStore, own: tuple[str, ...] = ()) -> None:
@@ -62,6 +72,7 @@ class Surroundings:
         self._trees = store.tree_starts
         self._made: dict[str, int] = {}
         self.theirs: set[str] = set()
+        self.alone: int | None = None
 
     def begin(self, workspace: Workspace) -> None:
         """Look at a tree before the first program of the loop runs in it, or remember what was seen then.
@@ -138,6 +149,11 @@ class Surroundings:
             stays=frozenset(folder for path in staying for folder in parents_of(path)),
         )
 
+    def note_before(self, number: int, workspace: Workspace, kept: Iterable[str]) -> None:
+        """Look right before the checks of iteration ``number``: what the candidate's code removes in them is not there later."""
+        found = self.differences(workspace, kept)
+        self.alone = number if found is not None and found.nothing else None
+
     def _worked_in(self, workspace: Workspace) -> bool:
         return next(self._attempts(workspace), None) is not None
 
@@ -188,6 +204,8 @@ class _Look:
         for path, entry in files.walk(workspace.directory, prune=self._prune, lenient=True):
             if path in kept or (CACHE in path and is_bytecode(path) and not path.startswith(self._packages)):
                 continue
+            if _NO_VERDICT in path and path.endswith(_NO_VERDICTS):
+                continue
             with contextlib.suppress(FileNotFoundError):
                 self.stamps[path] = _stamp(entry.stat(follow_symlinks=False))
 
@@ -200,7 +218,7 @@ class _Look:
             return True
         if self._holds_packages(path):
             self._packages = (*self._packages, path)
-        return name == _NO_VERDICT or name.startswith(RESTORE_PREFIX)
+        return False
 
 
 def _stamp(status: os.stat_result) -> str:
