@@ -142,5 +142,7 @@ def test_a_loop_that_was_copied_to_where_one_was_begun_is_meant_only_where_that_
     mine = LoopStore.create(tmp_path / "loops/mine", "mine", {}, workdir=None, created_at=at(5)).paths.directory
     later = make(tmp_path, "later", 99, ((99, 100),))
     assert mine == newest_loop([tmp_path])
+    shutil.copy(mine / "loop.json", later)  # with its mark, under another name
+    assert mine == newest_loop([tmp_path])
     shutil.rmtree(mine)
     assert later == newest_loop([tmp_path])

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jumar.errors import StoreWriteError, UsageError
+from jumar.errors import StoreDamagedError, StoreWriteError, UsageError
 from jumar.loop.store.layout import (
     IGNORED,
     LoopPaths,
@@ -140,6 +142,18 @@ def test_where_loops_lie_in_two_places_they_are_where_this_user_began_one(
     if loop is not None:
         (fresh_place / other / "x/loop.json").write_text(loop)
     assert loops_directory(fresh_place) == fresh_place / ours
+    shutil.copytree(fresh_place / ours / "t", fresh_place / other / "t")
+    with pytest.raises(StoreDamagedError, match="one of the two was put there: move it elsewhere"):
+        loops_directory(fresh_place)
+
+
+@pytest.mark.parametrize("nonce", [{}, {"nonce": "n"}])
+def test_runs_of_cases_are_not_hidden_by_a_directory_of_loops_either(fresh_place: Path, nonce: dict[str, str]) -> None:
+    runs = fresh_place / "node_modules" / "runs"
+    (runs / "r").mkdir(parents=True)
+    (runs / "r" / "run.json").write_text(json.dumps(nonce))
+    (fresh_place / "loops").mkdir()
+    assert runs_directory(fresh_place) == runs
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,7 @@ from jumar.core.lock import own_directory
 from jumar.core.lock import replaced as moved_away
 from jumar.core.marks import origin
 from jumar.core.text import check_id, escape, natural
-from jumar.errors import UsageError
-from jumar.loop.store.trust import place_of
+from jumar.errors import StoreDamagedError, UsageError
 
 ARTIFACTS: Final = "artifacts"
 ELSEWHERE: Final = "READ-ME.txt"
@@ -75,31 +74,44 @@ def loops_directory(root: Path) -> Path:
     """Return the directory that holds the loops of ``root``, one subdirectory each: where they are, else where they go.
 
     A new root in a JavaScript project has them in ``node_modules/loops/``, any other in ``loops/``. Where both are there, it is
-    the one with loops that this user began: a program of a loop may have made the other.
+    the one with loops or runs of cases that this user began: a program of a loop may have made the other. Errors:
+    :class:`jumar.errors.StoreDamagedError` where nobody can tell them apart.
     """
     known = places_of_loops(root)
-    there = [place for place in known if place.is_dir()]
-    if not there:
-        return known[is_among_packages(root)]
-    return there[0] if len(there) == 1 else max(there, key=lambda place: max(map(standing_of, _loop_files(place)), default=-1))
+    there = [place for place in known if place.is_dir() or place.with_name(_RUNS).is_dir()]
+    if len(there) < len(known):
+        return there[0] if there else known[is_among_packages(root)]
+    worth = [max(map(standing_of, [*_loop_files(place), *_run_files(place)]), default=-1) for place in known]
+    if worth[0] == worth[1] >= 0:
+        raise StoreDamagedError(
+            f"there are loops or runs in {escape(os.fspath(known[0].parent))} and in {escape(os.fspath(known[1].parent))}, and"
+            " one of the two was put there: move it elsewhere"
+        )
+    return known[worth.index(max(worth))]
 
 
 def _loop_files(loops: Path) -> list[Path]:
     return [path for path in loops.glob("*/loop.json") if path.is_file()]
 
 
-def standing_of(path: Path) -> int:
-    """Return how much a loop is meant where nobody names one, by its ``loop.json``.
+def _run_files(loops: Path) -> list[Path]:
+    return [path for path in loops.with_name(_RUNS).glob("*/run.json") if path.is_file()]
 
-    2: this user began it here. 1: it was copied, or a program made it look so. 0: a program of another loop began it.
+
+def standing_of(path: Path) -> int:
+    """Return how much a loop is meant where nobody names one, by its ``loop.json``; a run of cases, by its ``run.json``.
+
+    2: this user began it here, under this name. 1: it was copied, or a program made it look so. 0: a program of another loop
+    began it.
     """
     data = files.content_of(path) or b""
     try:
         document = json.loads(data)
         if BEGUN_INSIDE in document:
             return 0
-        return 2 if origin(data, place_of(document["nonce"], path)) == "ours" else 1
-    except (ValueError, KeyError, TypeError, RecursionError):
+        named = document.get("loop_id", path.parent.name) == path.parent.name
+        return 2 if named and origin(data, f"{document['nonce']}/{path.name}") == "ours" else 1
+    except (ValueError, AttributeError, KeyError, TypeError, RecursionError):
         return 1
 
 
