@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from loops import jumar, jumar_json, write_loop
+from store_kit import unmarked
 
 from jumar.loop.store.layout import list_loops
 
@@ -52,6 +53,32 @@ def test_each_new_one_has_the_next_number_and_the_same_words_go_on_with_the_same
     assert "calc-10" == ran(place, "--new")
     assert "calc-4" == ran(place, check="test -e x")
     assert "calc-11" == ran(place, check="test -e y")
+
+
+def planted(place: Path, name: str, like: str) -> None:
+    """Do as a program of a loop could: another loop like it that never ended, as if it came from another machine."""
+    loop = place / ".jumar/loops" / name
+    shutil.copytree(place / ".jumar/loops" / like, loop)
+    data = json.loads((unmarked(loop) / "loop.json").read_text())
+    (loop / "loop.json").write_text(json.dumps({**data, "loop_id": name, "created_at": "2099-01-01T00:00:00.000Z", "seal": None}))
+    for part in ("attempts", "decisions"):
+        shutil.rmtree(loop / part)
+
+
+def test_a_loop_that_a_program_made_up_is_not_gone_on_with(tmp_path: Path) -> None:
+    place = project(tmp_path)
+    assert ran(place) == "calc-1"
+    planted(place, "calc-9", "calc-1")
+    assert ran(place) == "calc-1"
+    shutil.rmtree(place / ".jumar/loops/calc-1")
+    assert ran(place) == "calc-9", "where there is no other, it may have been copied"
+
+
+def test_a_loop_that_a_program_made_up_beside_that_of_a_configuration_is_not_either(tmp_path: Path) -> None:
+    write_loop(place := project(tmp_path), [0.6, 0.7])
+    jumar(place, "run", "--no-input", check=0)
+    planted(place, "t-2", "t")
+    assert jumar_json(place, "run", "-n", "3")["loop_id"] == "t"
 
 
 def test_after_the_tenth_the_newest_is_still_known(tmp_path: Path) -> None:

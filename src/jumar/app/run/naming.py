@@ -19,7 +19,7 @@ from jumar.loop.decisions.plan import plan_apply
 from jumar.loop.engine.verdict import never_begun
 from jumar.loop.ranking.stopping import evaluate_stop
 from jumar.loop.store.in_force import artifact_rules, config_now, criteria_of, is_made_up, standing
-from jumar.loop.store.layout import list_loops, loops_directory
+from jumar.loop.store.layout import UNREADABLE, LoopPaths, list_loops, loops_directory, standing_of
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.reading import attempt_names
@@ -68,6 +68,8 @@ def choose_loop(request: RunRequest, workdir: Path, same: Callable[[LoopReader],
         return _there(root, name)
     own = [(_generation(loop, name), loop) for loop in existing if loop == given or not _is_made_up(root, loop)]
     numbered = [(number, loop) for number, loop in own if number is not None]
+    meant = {loop: standing_of(LoopPaths(loops_directory(root) / loop).loop_json) for _, loop in numbered}
+    numbered = [each for each in numbered if meant[each[1]] in {max(meant.values()), UNREADABLE}]
     newest = _there(root, max(numbered)[1]) if numbered else None
     told = ""
     if newest is not None and (newest.unbegun or not request.new):
@@ -160,14 +162,15 @@ def _taken(root: Path) -> frozenset[str]:
 
 
 def _unfinished_twin(request: RunRequest, workdir: Path, same: Callable[[LoopReader], bool]) -> str | None:
-    newest = True
-    for loop in reversed(by_creation(request.root)):
-        store = LoopReader(loops_directory(request.root) / loop)
-        if store.config.get("run") is None or store.workdir != workdir or not same(store):
+    newest, best = True, 0
+    found = [LoopPaths(loops_directory(request.root) / loop).loop_json for loop in reversed(by_creation(request.root))]
+    for path in sorted(found, key=standing_of, reverse=True):
+        store, meant = LoopReader(path.parent), standing_of(path)
+        if meant < best or store.config.get("run") is None or store.workdir != workdir or not same(store):
             continue
-        end = store.last_end()
+        end, best = store.last_end(), meant
         if end is None or (newest and _may_go_on(store, end.data.get("stop_reason"), request.config.max_iterations)):
-            return loop
+            return path.parent.name
         newest = False
     return None
 

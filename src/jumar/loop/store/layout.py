@@ -81,8 +81,8 @@ def loops_directory(root: Path) -> Path:
     there = [place for place in known if place.is_dir() or place.with_name(_RUNS).is_dir()]
     if len(there) < len(known):
         return there[0] if there else known[is_among_packages(root)]
-    worth = [max(map(standing_of, [*_loop_files(place), *_run_files(place)]), default=-1) for place in known]
-    if worth[0] == worth[1] >= 0:
+    worth = [max(map(standing_of, [*_loop_files(place), *_run_files(place)]), default=-2) for place in known]
+    if worth[0] == worth[1] >= UNREADABLE:
         raise StoreDamagedError(
             f"there are loops or runs in {escape(os.fspath(known[0].parent))} and in {escape(os.fspath(known[1].parent))}, and"
             " one of the two was put there: move it elsewhere"
@@ -98,11 +98,14 @@ def _run_files(loops: Path) -> list[Path]:
     return [path for path in loops.with_name(_RUNS).glob("*/run.json") if path.is_file()]
 
 
+UNREADABLE: Final = -1
+
+
 def standing_of(path: Path) -> int:
     """Return how much a loop is meant where nobody names one, by its ``loop.json``; a run of cases, by its ``run.json``.
 
     2: this user began it here, under this name. 1: it was copied, or a program made it look so. 0: a program of another loop
-    began it.
+    began it. :data:`UNREADABLE`: nobody knows.
     """
     data = files.content_of(path) or b""
     try:
@@ -110,9 +113,9 @@ def standing_of(path: Path) -> int:
         if BEGUN_INSIDE in document:
             return 0
         named = document.get("loop_id", path.parent.name) == path.parent.name
-        return 2 if named and origin(data, f"{document['nonce']}/{path.name}") == "ours" else 1
-    except (ValueError, AttributeError, KeyError, TypeError, RecursionError):
-        return 1
+        return 2 if named and origin(data, f"{document.get('nonce')}/{path.name}") == "ours" else 1
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        return UNREADABLE
 
 
 def loops_beside(paths: LoopPaths) -> Path | None:

@@ -21,6 +21,7 @@ from jumar.core.lock import LoopLock, holder_of, who_holds
 from jumar.core.text import escape
 from jumar.errors import LockedError
 from jumar.loop.store.layout import (
+    UNREADABLE,
     LoopPaths,
     iteration_name,
     iteration_number,
@@ -63,7 +64,7 @@ def newest_loop(roots: Sequence[Path], *, ending: bool = False) -> Path | None:
     its start could not be judged, comes after those. ``ending`` looks ahead: what this process runs has ended by then. After
     those that this user began come copied ones, and at last what a program of another loop began: nobody meant it who names none.
     """
-    for standing, running in itertools.product((2, 1, 0), (True, False)):
+    for standing, running in itertools.product((2, 1, UNREADABLE, 0), (True, False)):
         for root in roots:
             names = running_loops(root, by_others=ending) if running else list_loops(root)
             found = [loops_directory(root) / name for name in names]
