@@ -223,6 +223,30 @@ def test_what_takes_the_place_of_our_directories_is_set_aside(
     assert jumar(place, "verify").returncode == 0
 
 
+@pytest.mark.parametrize("who", ["a person", "an agent", "an agent that kills"])
+@pytest.mark.parametrize("root", [".jumar", "state"])
+def test_a_link_in_the_place_of_the_root_is_the_root(tmp_path: Path, root: str, who: str) -> None:
+    act = "moved = origin.parent / 'moved'\nif not moved.exists():\n    store.parents[1].rename(moved)\n"
+    act += "    store.parents[1].symlink_to(moved)\npathlib.Path('text.md').write_text('words 0')"
+    place = project(tmp_path, act, most=3, kill="kills" in who)
+    agent = tmp_path / "agent.py"
+    agent.write_text(agent.read_text().replace("/.jumar/", f"/{root}/"))
+    if who == "a person":
+        (tmp_path / "moved").mkdir()
+        (place / root).symlink_to(tmp_path / "moved")
+    first = jumar(place, "run", "--no-input", "--root", root, check=None)
+    if "kills" in who:
+        assert first.returncode == -9
+        first = jumar(place, "run", "--no-input", "--root", root, check=None)
+    assert first.returncode == 0, first.stderr
+    assert "not in the directory" not in first.stdout
+    assert 4 == len(list((tmp_path / "moved/loops/t/iterations").iterdir()))
+    assert (place / "text.md").read_text() == "words 1\n"
+    assert (place / root).is_symlink()
+    jumar(place, "apply", "t", "--root", root, check=0)
+    assert calls(place) == 3 + ("kills" in who)
+
+
 def test_a_record_of_another_loop_is_not_believed(tmp_path: Path) -> None:
     place = project(tmp_path, "pass")
     jumar(place, "run", "--no-input", "--id", "rich", check=None)

@@ -472,8 +472,7 @@ def _still_there(
 def _relative_to(root: Path, paths: Iterable[Path]) -> frozenset[str]:
     anchor = os.path.realpath(root)
     found: set[str] = set()
-    for path in paths:
-        real = os.path.realpath(path)
-        if real.startswith(anchor.rstrip("/") + "/"):
-            found.add(os.path.relpath(real, anchor))
+    for path in paths:  # one that is a link is meant, too, and where it leads
+        places = (os.path.realpath(path), os.path.join(os.path.realpath(path.parent), path.name))
+        found.update(os.path.relpath(each, anchor) for each in places if each.startswith(anchor.rstrip("/") + "/"))
     return frozenset(found)

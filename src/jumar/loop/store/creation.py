@@ -123,12 +123,13 @@ def loop_json(
 
 
 def _movable(directory: Path, workdir: Path) -> str:
-    """Return ``workdir`` relative to the loop when both move together: one lies in the other's project."""
+    """Return ``workdir`` relative to the loop when both move together: one lies in the other's project, and no link between."""
     loop, work = os.path.realpath(directory), os.path.realpath(workdir)
     root = root_of(Path(loop))
     inside = root.parents[root == Path(loop)] if len(Path(loop).parts) > 3 else Path(loop)
     together = Path(work).is_relative_to(inside) or Path(loop).is_relative_to(work)
-    return os.path.relpath(work, loop) if together else work
+    found = os.path.relpath(work, loop)
+    return found if together and os.path.realpath(os.path.abspath(directory / found)) == work else work
 
 
 FOREIGN_ITERATIONS: Final = "foreign-iterations"

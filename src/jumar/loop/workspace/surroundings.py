@@ -204,6 +204,9 @@ class _Look:
         for path, entry in files.walk(workspace.directory, prune=self._prune, lenient=True):
             if path in kept or (CACHE in path and is_bytecode(path) and not path.startswith(self._packages)):
                 continue
+            if entry.name in ALWAYS_OUT or entry.path == os.fspath(workspace.root):  # a link to one
+                self.never.append(path)
+                continue
             if _NO_VERDICT in path and path.endswith(_NO_VERDICTS):
                 continue
             with contextlib.suppress(FileNotFoundError):
