@@ -44,7 +44,10 @@ class FileCache(Generic[T]):
     def get(self, path: str, status: os.stat_result | Identity) -> T | None:
         """Return what ``path`` held when its stat was last ``status``, or None when that is not known for certain."""
         found = self._known.get(path)
-        return found[1] if found is not None and found[0] == Identity.of(status) else None
+        if found is None:
+            return None
+        now = status if isinstance(status, Identity) else _FIELDS(status)  # no Identity is made of what is only compared
+        return found[1] if found[0] == now else None
 
     def put(self, path: str, status: os.stat_result | Identity, looked_at: int, held: T) -> None:
         """Remember what a file ``held`` whose stat was ``status`` before and after it was read, from ``looked_at`` (ns) on."""
