@@ -115,6 +115,21 @@ def test_more_than_two_raters_are_judged_by_the_mean_of_their_pairs():
     assert pytest.approx([1 / 6, -1 / 3, 1 / 6]) == [rater["bias"] for rater in found["raters"]]
 
 
+def test_who_rates_unlike_the_others_is_named_where_these_agree():
+    files = [
+        rows(f"{name}.jsonl", **dict(zip("uvwxyz", scores, strict=True)))
+        for name, scores in (("a", (1, 2, 3, 4, 5, 1)), ("b", (1, 2, 3, 4, 4, 1)), ("odd", (5, 1, 5, 1, 2, 4)))
+    ]
+    found = agreement(*files)
+    assert [rater["alpha_without"] for rater in found["raters"]] == [
+        agreement(*(file for file in files if file != without))["alpha"] for without in files
+    ]
+    assert "Without odd alpha is 0.9" in unwrapped(call("agree", *files, check=0).out)
+    two = call("agree", *files[1:], check=0).out
+    assert "Without" not in two
+    assert [None, None] == [rater["alpha_without"] for rater in agreement(*files[1:])["raters"]]
+
+
 def test_groups_and_texts_are_taken_from_whichever_file_has_them(tmp_path: Path):
     full = [{"id": str(n), "group": str(n // 4), "gestalt": 1 + n % 5, "text": f"text {n}"} for n in range(40)]
     bare = [{"id": one["id"], "gestalt": 6 - one["gestalt"]} for one in full]

@@ -54,7 +54,10 @@ class Pair(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaterFigures:
-    """``bias`` is the mean distance to the mean of the others on the same items, in points; ``noise`` is of repeats."""
+    """``bias`` is the mean distance to the mean of the others on the same items, in points; ``noise`` is of repeats.
+
+    ``alpha_without`` is that of the other raters, where there are two or more of them.
+    """
 
     name: str
     items: int
@@ -63,6 +66,7 @@ class RaterFigures:
     low: float
     high: float
     bias: float | None
+    alpha_without: float | None
     noise: JudgeNoise | None
 
     @property
@@ -118,6 +122,7 @@ class RaterAgreement:
                     "sd": rater.sd,
                     "range": [rater.low, rater.high],
                     "bias": rater.bias,
+                    "alpha_without": rater.alpha_without,
                     "noise": None if rater.noise is None else rater.noise.to_json(),
                 }
                 for rater in self.raters
@@ -276,6 +281,7 @@ def _rater(rater: Rater, table: Table, place: int) -> RaterFigures:
         low=float(scores.min()),
         high=float(scores.max()),
         bias=float((table[place][shared] - means).mean()) if shared.any() else None,
+        alpha_without=interval_alpha(others) if len(others) > 1 else None,
         noise=rater.noise,
     )
 

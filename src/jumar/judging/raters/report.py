@@ -56,8 +56,15 @@ def verdict(found: RaterAgreement) -> str:
         )
     return (
         f"Don't take one rater for the other (alpha {number(found.alpha)}, required 0.67): look at the items that are furthest "
-        f"apart, sharpen the rubric, and rate again.{_noisy(found.raters)}{_scales(found.raters)}"
+        f"apart, sharpen the rubric, and rate again.{_odd_one(found)}{_noisy(found.raters)}{_scales(found.raters)}"
     )
+
+
+def _odd_one(found: RaterAgreement) -> str:
+    """Return who rates unlike the others, where these agree without that one."""
+    without = {rater.name: rater.alpha_without for rater in found.raters if rater.alpha_without is not None}
+    name = max(without, key=lambda each: without[each], default="")
+    return f" Without {escape(name)} alpha is {number(without[name])}." if name and without[name] >= TENTATIVE else ""
 
 
 def _noisy(raters: Sequence[RaterFigures]) -> str:
@@ -118,12 +125,12 @@ def _range(interval: Interval | None, times: float = 1, places: int = 2) -> str:
 
 
 def _rater_lines(raters: Sequence[RaterFigures]) -> list[str]:
-    rows = [("rater", "items", "mean", "sd", "range", "against the others", "repeats differ by")]
+    rows = [("rater", "items", "mean", "sd", "range", "against the others", "alpha without", "repeats differ by")]
     rows += [(cut(escape(rater.name), _NAME), *_rater_cells(rater)) for rater in raters]
     return _columns(rows)
 
 
-def _rater_cells(rater: RaterFigures) -> tuple[str, str, str, str, str, str]:
+def _rater_cells(rater: RaterFigures) -> tuple[str, ...]:
     """Return what a rater's row says behind the name."""
     return (
         f"{rater.items:,}",
@@ -131,6 +138,7 @@ def _rater_cells(rater: RaterFigures) -> tuple[str, str, str, str, str, str]:
         number(rater.sd),
         f"{rater.low:g} to {rater.high:g}",
         "—" if rater.bias is None else signed(rater.bias),
+        number(rater.alpha_without),
         "—" if rater.noise is None else number(rater.noise.mean_abs_difference),
     )
 
