@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from jumar.app.decide import plan_selected
+from jumar.core import files
+from jumar.core.lock import own_directory
 from jumar.errors import JumarError, UsageError
 from jumar.mcp.loops import Document, Loops
 from jumar.mcp.places import Places
@@ -22,6 +24,7 @@ BEGIN: Final = "/jumar:loop"
 _SESSION: Final = re.compile(r"[A-Za-z0-9-]{1,80}")
 _OUTPUT: Final = 1500
 _NAMED: Final = 12
+_HERE: Final = ()  # a loop of another directory is none of this session's, whatever its file names
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,21 +43,23 @@ class Session:
     @property
     def begun(self) -> bool:
         """Whether it began with ``/jumar:loop``."""
-        return self.file.is_file()
+        return files.content_of(self.file) is not None
 
     @property
     def loop(self) -> str | None:
         """The loop that it started; None for none."""
-        return self.file.read_text("utf-8") or None if self.begun else None
+        return (files.content_of(self.file) or b"").decode("utf-8", "replace") or None
 
     def write(self, loop: str) -> None:
         """Remember a loop, or with an empty name that one is to come."""
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        self.file.write_text(loop, "utf-8")
+        for directory in (self.file.parent.parent, self.file.parent):  # never through a link of the agent's
+            own_directory(directory)
+        files.replace_file(self.file, loop.encode("utf-8", "replace"))
 
     def end(self) -> None:
         """Forget it: from now on it is like any other."""
-        self.file.unlink(missing_ok=True)
+        if self.begun:
+            self.file.unlink()
 
 
 def heard(asked: Document, top: Path, root: Path) -> Document | None:
@@ -66,7 +71,9 @@ def heard(asked: Document, top: Path, root: Path) -> Document | None:
         session.write(_loop_of(asked.get("tool_response")) or session.loop or "")
     elif event == "Stop" and session.loop is not None:
         try:
-            return _stopping(session, session.loop, Loops(Places(top, root)), again=asked.get("stop_hook_active") is True)
+            return _stopping(
+                session, session.loop, Loops(Places(top.resolve(), root)), again=asked.get("stop_hook_active") is True
+            )
         except JumarError as error:
             return {"systemMessage": f"jumar: {error}"}
     return None
@@ -75,7 +82,7 @@ def heard(asked: Document, top: Path, root: Path) -> Document | None:
 def _stopping(session: Session, loop: str, loops: Loops, *, again: bool) -> Document:
     """Record what was done, and let the agent stop where the loop has ended, or it was told what fails and changed nothing."""
     status = loops.status(loop, "", detail=False)
-    found = {} if status["ended"] else loops.record(loop, "", "", lambda run: run.outcome(lambda _line: None))
+    found = {} if status["ended"] else loops.record(loop, "", "", lambda run: run.outcome(lambda _line: None), _HERE)
     ended, idle = status["ended"] or found.get("ended"), "note" in found
     if not ended and not (idle and again):
         left = loops.status(loop, "", detail=False)["iterations_left"]
@@ -95,7 +102,7 @@ def _put_back(loop: str, loops: Loops) -> str:
         stands = best["iteration"] is None or plan_selected(store).empty
     if stands:
         return f"{told}, and in place. `jumar report {loop} --open` tells why."
-    loops.apply(loop, "")
+    loops.apply(loop, "", _HERE)
     return f"{told}, and is in place again; `jumar apply {loop} --undo` takes that back. `jumar report {loop} --open` tells why."
 
 

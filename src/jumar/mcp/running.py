@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from jumar.app.run.naming import new_name
+from jumar.core.lock import own_directory
 from jumar.errors import JumarError
 from jumar.loop.generators.workdir import NOTE
 from jumar.loop.store.layout import LoopPaths, loops_directory
@@ -111,7 +112,7 @@ def begin(arguments: Sequence[str], *, cwd: Path, root: Path) -> tuple[str, int]
 def _reserved(root: Path, directory: Path) -> tuple[str, Path]:
     """Return a name for a new loop, and the file for what it prints, which keeps the name from other servers."""
     logs = root / "mcp"
-    logs.mkdir(parents=True, exist_ok=True)
+    own_directory(logs)
     taken = {path.stem for path in logs.glob("*.log")}
     while True:
         loop = new_name(root, directory, taken)
