@@ -154,3 +154,35 @@ def test_one_into_which_another_candidate_writes_is_scored_again_when_nothing_el
     started = [json.loads(path.read_text()) for path in sorted(Path(STORE, "attempts").glob("*.start.json"))]
     assert 2 == sum((attempt["iteration"], attempt["purpose"]) == (1, "score") for attempt in started)
     jumar(Path.cwd(), "verify", "l")
+
+
+SWAPS = """
+import os, pathlib, shutil, signal
+taken, kept = pathlib.Path(".jumar/loops/l/pending/iteration-001"), pathlib.Path("../kept")
+if taken.exists() and not kept.exists():
+    shutil.copytree(taken, kept, ignore=lambda *_: ["logs"])
+    status = os.stat("out.txt")
+    pathlib.Path("out.txt").write_text("good1\\n")
+    os.utime("out.txt", ns=(status.st_atime_ns, status.st_mtime_ns))
+    (taken / "stage.json").unlink()
+    os.kill(os.getppid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("again", ["", "(into / 'metrics.json').write_text('{}')"], ids=["recorded", "recorded again"])
+def test_a_score_is_that_of_the_snapshot_that_was_scored(again: str):
+    Path("../swaps.py").write_text(SWAPS)
+    runs = f"\n[[checks]]\nname = 'swaps'\ncommand = {json.dumps([sys.executable, '../swaps.py'])}\n"
+    into = f"pathlib.Path('{STORE}/iterations/iteration-001')"
+    copies = f"shutil.copytree('../kept', into, dirs_exist_ok=True, copy_function=shutil.copyfile); {again or 'pass'}"
+    act = f"into, once = {into}, pathlib.Path('../once')\n    if not once.exists(): once.touch(); "
+    act += f"[os.chmod(path, 0o644) for path in into.rglob('*.txt')]; {copies}; os.kill(os.getppid(), 9)"
+    begin(act, more="apply = 'auto'", then=CHECK + runs)
+    jumar(Path.cwd(), "run", "--keep-going", check=-9)
+    jumar(Path.cwd(), "run", "--keep-going", check=-9)
+    assert Path("../once").exists()
+    jumar(Path.cwd(), "run", "--keep-going", check=None)
+    jumar(Path.cwd(), "repair", "l", "-y", check=None)
+    ended = jumar_json(Path.cwd(), "run", "--keep-going", "-n", "3", check=10)
+    assert not ended["verified"]
+    jumar(Path.cwd(), "verify", check=0)

@@ -10,6 +10,7 @@ import hashlib
 import io
 import json
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
@@ -20,11 +21,26 @@ from jumar.errors import FormatTooNewError, StoreDamagedError
 FORMAT = 1
 _SEAL = "seal"
 _PIECE = 1_000
+_SEALED = re.compile(rb'"seal": ?"([0-9a-f]{64})"')
+_TAIL = 400  # bytes that hold seal and mark
 
 EXACT = frozenset(
     {
         *("path", "target", "artifacts", "artifacts_modified", "artifacts_detail", "removed", "changed", "entries", "moves"),
-        *("snapshot_path", "content_hash", "workdir", "loop_id", "nonce", "seal", "commits", "config", "storage_path", "inputs"),
+        *(
+            "snapshot_path",
+            "content_hash",
+            "workdir",
+            "loop_id",
+            "nonce",
+            "seal",
+            "artifacts_seal",
+            "snapshot",
+            "commits",
+            "config",
+            "storage_path",
+            "inputs",
+        ),
     }
 )
 """Keys whose values say where something is, or which: they stay what they are, or would point to nothing."""
@@ -103,6 +119,12 @@ def broken_seal(data: Mapping[str, Any]) -> str | None:
         return "has no seal: it was not written by jumar, or was changed since"
     content = {key: value for key, value in data.items() if key not in {_SEAL, MARK}}
     return None if seal == _digest(content) else "was changed after it was written: its content does not match its seal"
+
+
+def seal_of(data: bytes) -> str:
+    """Return the seal in the bytes of a sealed file, which stands at its end; empty where there is none."""
+    found = _SEALED.findall(data[-_TAIL:])
+    return found[-1].decode() if found else ""
 
 
 def decode(data: bytes, where: str, *, versioned: bool = True) -> Fields:

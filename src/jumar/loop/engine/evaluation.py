@@ -222,7 +222,7 @@ class Evaluation:
             again = again and bool(disturbed) and refused_evaluation(run) is None
             found = (*found, *run.found(number, () if again else disturbed))
             found = (*found, *run.found(number, (*run.guard.after_scoring(number, self.workspace), *self._forged())))
-        answers = self.not_spoilt(attempt, replace(answers, found=found))
+        answers = self.not_spoilt(attempt, replace(answers, found=found, snapshot=pending.file.seal))
         stopped = run.switch.immediate.is_set()
         self.close(attempt, answers, stopped=stopped or again)
         return None if stopped else answers, again and not stopped

@@ -113,13 +113,14 @@ class LoopRun:
 
 @dataclass(frozen=True, slots=True)
 class Answers(Record):
-    """What the programs said of one snapshot. ``full`` is why that is none of it: the disk was full for them."""
+    """What the programs said of one snapshot, by its manifest's seal. ``full``: none of it, as the disk was full for them."""
 
     checks: tuple[CheckResult, ...] = ()
     readings: tuple[ScoreReading, ...] = ()
     seconds: float = 0.0
     found: tuple[Finding, ...] = field(default=(), metadata=stored("guard"))
     full: str | None = field(default=None, metadata=stored(omit=True))
+    snapshot: str | None = field(default=None, metadata=stored(omit=True))
 
 
 def kept_answers(run: LoopRun, pending: Pending) -> tuple[bool, Answers | None]:
@@ -137,7 +138,9 @@ def kept_answers(run: LoopRun, pending: Pending) -> tuple[bool, Answers | None]:
         said = attempt.end and attempt.end.answers
         if said is None:
             break
-        kept.append(Answers.from_json(Fields(said, str(run.store.paths.attempt_end(attempt.start.number)))))
+        answers = Answers.from_json(Fields(said, str(run.store.paths.attempt_end(attempt.start.number))))
+        if answers.snapshot in {None, pending.file.seal}:  # else of another one, which was taken in its place
+            kept.append(answers)
     if not kept:
         return bool(ended), None
     return True, replace(kept[0], found=tuple(finding for answers in reversed(kept) for finding in answers.found))

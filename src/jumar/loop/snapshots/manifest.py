@@ -11,7 +11,7 @@ their hashes; without it they lie in ``artifacts/``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, cast
 
@@ -75,6 +75,7 @@ class ManifestFile:
     changed: tuple[ArtifactDetail, ...]
     removed: tuple[str, ...]
     by_hash: bool = False
+    seal: str = field(default="", compare=False)  # of the file, by which its record names it
 
     def encode(self, place: str | None = None) -> bytes:
         """Return the file's bytes, marked for ``place``."""
@@ -102,6 +103,7 @@ class ManifestFile:
             changed=tuple(ArtifactDetail.from_json(item) for item in listed),
             removed=() if base is None else fields.texts("removed"),
             by_hash=content is not None,
+            seal=fields.text_or_none("seal") or "",
         )
 
 

@@ -308,8 +308,15 @@ class LoopReader:
         return read_pending(self.paths, iteration_name(number), self.trust.read, complete, self.objects)
 
     def _manifest_file(self, number: int) -> ManifestFile:
-        path = self.paths.iteration(number) / MANIFEST
-        return ManifestFile.from_json(decode(self.trust.read(path), os.fspath(path)))
+        path, record, named = self.paths.iteration(number) / MANIFEST, self.paths.iteration(number) / METRICS, None
+        file = ManifestFile.from_json(decode(self.trust.read(path), os.fspath(path)))
+        with contextlib.suppress(JumarError):  # whoever needs the record says so
+            named = decode(self.trust.read(record), os.fspath(record)).text_or_none("artifacts_seal")
+        if named not in {None, file.seal}:  # jumar wrote it for this place, but of a snapshot that was taken again
+            raise StoreDamagedError(
+                f"{path} is not the one that metrics.json was written for; `jumar verify` lists what is damaged"
+            )
+        return file
 
     def _keep_manifest(self, number: int, manifest: Manifest) -> None:
         self._manifests.pop(number, None)

@@ -7,13 +7,13 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Generator, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, cast
 
 from jumar.core import files, leftovers
-from jumar.core.codec import FORMAT, decode, encode
+from jumar.core.codec import FORMAT, decode, encode, seal_of
 from jumar.core.redaction import NOTHING, current
 from jumar.core.text import escape, human_size
 from jumar.errors import StoreDamagedError
@@ -143,10 +143,11 @@ def build(
         if manifest.by_hash and adding is not None:
             adding.finish()
             write_plain(temporary / ARTIFACTS / ELSEWHERE, _ELSEWHERE.format(number=number).encode())
-        write_plain(temporary / MANIFEST, file.encode(place + MANIFEST))
+        listed = file.encode(place + MANIFEST)
+        write_plain(temporary / MANIFEST, listed)
         write_plain(temporary / STAGE, encode(staged, sealed=True, place=place + STAGE))
         _copy_logs(logs, temporary / LOGS)
-    return manifest, file
+    return manifest, replace(file, seal=seal_of(listed))
 
 
 def write_plain(path: Path, data: bytes) -> None:
@@ -236,6 +237,7 @@ def metrics_bytes(record: IterationRecord, manifest: Manifest, file: ManifestFil
     base = record.iteration_number if manifest.by_hash else manifest.base
     if base is not None:
         data["artifacts_base"] = base
+    data["artifacts_seal"] = file.seal
     return encode(data, compact=len(details) > _COMPACT_FROM, sealed=True, place=place_of(loop, f"{relative}/{METRICS}"))
 
 
