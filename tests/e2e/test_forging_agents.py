@@ -247,6 +247,28 @@ def test_a_link_in_the_place_of_the_root_is_the_root(tmp_path: Path, root: str, 
     assert calls(place) == 3 + ("kills" in who)
 
 
+@pytest.mark.parametrize("name", ["big.bin", "text.md", "check.sh"])
+def test_what_is_too_large_to_be_copied_is_moved_by_the_run_after_a_kill(tmp_path: Path, name: str) -> None:
+    place = project(tmp_path, f"open({name!r}, 'a').truncate(1 << 42)", most=3, kill=True)
+    (place / "check.sh").write_text("grep -q words text.md\n")
+    config = place / "jumar.toml"
+    config.write_text(config.read_text().replace('"grep -q words text.md"', '"sh check.sh"'))
+    (tmp_path / "agent.py").write_text((tmp_path / "agent.py").read_text().replace("number >= 2", "number == 2"))
+    assert jumar(place, "run", "--no-input", check=None).returncode == -9
+    (tmp_path / "agent.py").write_text((tmp_path / "agent.py").read_text().replace("number == 2:", "False:"))
+    ended = jumar(place, "run", "--no-input", check=0)
+    assert "what was there is" in " ".join((ended.stdout + ended.stderr).split())
+    moved = [path for path in place.glob(f".jumar/loops/t/quarantine/tree-*/{name}") if path.stat().st_size >= 1 << 42]
+    assert 1 == len(moved)
+    assert 4 == len(records(place))
+
+
+def test_a_configuration_of_terabytes_is_refused_unread(tmp_path: Path) -> None:
+    place = project(tmp_path, "open('jumar.toml', 'a').truncate(1 << 42)", most=3, kill=True)
+    assert jumar(place, "run", "--no-input", check=None).returncode == -9
+    assert "bytes, as no configuration has: put it back" in " ".join(jumar(place, "run", check=2).stderr.split())
+
+
 def test_a_record_of_another_loop_is_not_believed(tmp_path: Path) -> None:
     place = project(tmp_path, "pass")
     jumar(place, "run", "--no-input", "--id", "rich", check=None)

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from jumar.core.files import LARGEST
 from jumar.core.text import escape, nearest
 from jumar.errors import ConfigError
 
@@ -22,6 +23,9 @@ M = TypeVar("M", bound="BaseModel")
 def read_toml(path: Path, maker: str) -> tuple[dict[str, Any], str]:
     """Return a file's content as data and as text; ``maker`` is the command that writes one. Errors: :class:`ConfigError`."""
     try:
+        size = path.stat().st_size
+        if size > LARGEST:  # a hole is enough for that
+            raise ConfigError(f"{path}: has {size:,} bytes, as no configuration has: put it back")
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file; `{maker}` writes one") from None

@@ -20,7 +20,7 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path, PurePath
 from typing import Final
 
-from jumar.core.files import sha256_file
+from jumar.core.files import digest_of
 from jumar.core.text import escape
 from jumar.errors import ConfigError
 
@@ -265,7 +265,7 @@ def _file(path: Path, source: CheckSource, workdir: Path) -> CheckFile | None:
         return None
     in_tree = absolute.is_relative_to(workdir)
     try:
-        digest = sha256_file(absolute.resolve())
+        digest = digest_of(absolute.resolve())
     except OSError as error:
         raise ConfigError(f"{source.label}: {escape(str(absolute))} cannot be read: {os.strerror(error.errno or 0)}") from None
     shown = absolute.relative_to(workdir).as_posix() if in_tree else os.fspath(absolute)

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from jumar.core.codec import Fields
-from jumar.core.files import sha256_file
+from jumar.core.files import digest_of
 from jumar.core.kept import leading_to
 from jumar.core.text import escape
 from jumar.errors import ConfigError, JumarError
@@ -242,7 +242,7 @@ def refuse_changed_parts(store: LoopReader, config: JumarConfig, *, workdir: Pat
     recorded = {file.path: file.digest for file in _recorded(store) or ()}
     for path in (path for options in _judges(config) for path in _read_by(options, base)):
         known = recorded.get(_path_in(Path(os.path.normpath(path)), workdir))
-        if known is not None and not (path.is_file() and sha256_file(path.resolve()) == known):
+        if known is not None and not (path.is_file() and digest_of(path.resolve()) == known):
             what = f"{path}, by which it is judged, is not as when the loop was started"
             raise ConfigError(f"{escape(what)}: put it back, or give --accept-changes if it was you")
     modules = {path.removesuffix(".py").removesuffix("/__init__") for path in recorded}
@@ -254,7 +254,7 @@ def refuse_changed_parts(store: LoopReader, config: JumarConfig, *, workdir: Pat
             if _path_in(place, workdir) in modules:
                 origin = None if spec is None or not spec.has_location else spec.origin
                 path = None if origin is None else _path_in(Path(origin), workdir)
-                if origin is None or path not in recorded or sha256_file(Path(origin)) != recorded[path]:
+                if origin is None or path not in recorded or digest_of(Path(origin)) != recorded[path]:
                     what = f"{path or _path_in(place, workdir)}, which {table} imports, is not as when the loop was started"
                     raise ConfigError(
                         f"{escape(what)}. It would run as jumar itself: put it back, or give --accept-changes if it was you"

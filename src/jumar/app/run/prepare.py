@@ -34,7 +34,7 @@ from jumar.app.run.preflight import earlier_passes, fitting_rules, own_files, re
 from jumar.app.run.request import DIGESTS, RunRequest
 from jumar.core.clock import SystemClock, current_user
 from jumar.core.codec import flat
-from jumar.core.files import sha256_file
+from jumar.core.files import digest_of
 from jumar.core.redaction import current, redacted_json
 from jumar.core.text import escape
 from jumar.errors import ConfigError, ForgedError, UsageError
@@ -384,7 +384,7 @@ def _document(settings: LoopSettings, limits: LimitsInForce, options: Given) -> 
 def _recorded(config: JumarConfig, defaults: Mapping[str, Any], base: Path) -> dict[str, Any]:
     recorded = said_otherwise(defaults, config)
     if config.budget.prices is not None and (base / config.budget.prices).is_file():
-        recorded[DIGESTS] = {"[budget] prices": f"sha256:{sha256_file((base / config.budget.prices).resolve())[:16]}"}
+        recorded[DIGESTS] = {"[budget] prices": f"sha256:{digest_of((base / config.budget.prices).resolve())[:16]}"}
     if config.notify.urls:  # addresses hold tokens
         recorded["notify"]["urls"] = config.notify.digests()
     return {**redacted_json(recorded, current().redact), **({"redact": recorded["redact"]} if "redact" in recorded else {})}

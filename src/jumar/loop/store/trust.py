@@ -116,4 +116,4 @@ def _is_bare(path: Path) -> bool:
 
 def _digests(folder: Path) -> dict[str, str]:
     found = ((relative, entry) for relative, entry in files.walk(folder) if entry.is_file(follow_symlinks=False))
-    return {os.fspath(relative): files.sha256_file(Path(entry.path)) for relative, entry in found if entry.name != _VOUCHED}
+    return {os.fspath(relative): files.digest_of(Path(entry.path)) for relative, entry in found if entry.name != _VOUCHED}

@@ -124,7 +124,7 @@ class Guard:
         plan = self._difference(workspace)
         if plan.write:
             present = [detail.path for detail in plan.write if os.path.lexists(workspace.directory / detail.path)]
-            aside = self._store.set_aside(workspace.directory, present) if present else None
+            aside = workspace.set_aside(present) if present else None
             restore(plan)
             names = _some(detail.path for detail in plan.write)
             kept_in = "" if aside is None else f"; what was there is kept in {escape(os.fspath(aside))}"
@@ -282,7 +282,7 @@ class Guard:
         plan = plan_restore(Manifest(entries), copies, workspace.directory, later, cache=workspace.cache)
         changed = [path for path in (*(one.path for one in plan.write), *later) if os.path.lexists(workspace.directory / path)]
         if kept is None and changed:
-            aside = escape(os.fspath(store.set_aside(workspace.directory, changed)))
+            aside = escape(os.fspath(workspace.set_aside(changed)))
             said = f"{_some(changed)}: not as in the snapshot of the start, and the copies that the loop had are gone"
             yield f"{said}; put back, and what was there is kept in {aside}"
         if plan.write or plan.delete:
@@ -399,7 +399,7 @@ class Guard:
                 return None
             times_tell(real.parent)
             looked_at = time.time_ns()
-            digest = files.sha256_file(real)
+            digest = files.digest_of(real)
         except (OSError, RuntimeError) as error:
             if is_of_the_machine(error):
                 raise

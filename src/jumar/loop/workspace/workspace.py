@@ -329,10 +329,22 @@ class Workspace:
         kept = None
         if set_aside:
             present = [path for path in (*plan.delete, *(item.path for item in plan.write)) if _exists(self.directory, path)]
-            kept = self._store.set_aside(self.directory, present) if present else None
+            kept = self.set_aside(present) if present else None
         restore(plan)
         self._kept = holds
         return kept
+
+    def set_aside(self, paths: Collection[str]) -> Path:
+        """Keep a copy of ``paths`` and return where; more than a snapshot may hold is moved there instead, as in a bring-back."""
+        try:
+            self._rules.check_quota(self.directory, tuple(paths))
+        except ArtifactError:
+            place = self._store.paths.directory / QUARANTINE / f"tree-{secrets.token_hex(4)}"
+            largest = None if self._kind == "in place" else self._rules.max_file_bytes
+            with as_write_error("clear", self.directory):
+                move_out(self.directory, paths, place, largest=largest)
+            return place
+        return self._store.set_aside(self.directory, paths)
 
     def head(self) -> str | None:
         """Return the commit that HEAD is at, or None outside of a repository."""
