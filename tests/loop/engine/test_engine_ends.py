@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from jumar.loop.engine.engine import Loop
+from jumar.loop.engine.evaluation import Evaluation
 from jumar.loop.engine.outcome import LoopOutcome
 from jumar.loop.events.events import AttemptEnded, AttemptStarted, Event, Notice
 from jumar.loop.settings import LoopParts, LoopSettings, Retries
@@ -20,6 +21,7 @@ from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.verify import verify
 from jumar.model import GenerateOutcome, ScoreReading, SelectionCriteria, StepContext, StopRules, Usage
 from jumar.model.budget.pricing import Budget
+from jumar.model.judgement import Judgement
 from jumar.testing import ManualClock, PassingValidator, ReadingScorer
 
 
@@ -218,6 +220,35 @@ def test_a_holdout_that_cannot_answer_is_asked_again_as_long_as_the_budget_has_r
     assert [(number, None, "scorer_broken") for number in dict.fromkeys(asked)] == [
         (one.iteration, one.score, one.status) for one in store.readings()
     ]
+
+
+class Paid(ReadingScorer):
+    def score(self, context: StepContext) -> ScoreReading:
+        judged = Judgement(mode="expensive", items=1, scored=1, gestalt=3.0, cost_usd=2.0)
+        return super().score(context).with_judgement(judged)
+
+
+def test_a_reading_that_is_on_record_is_charged_what_it_cost_though_its_process_died(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(*_: Any, **__: Any) -> None:
+        raise Died
+
+    close = Evaluation.close
+    limits: dict[str, Any] = {"stop": StopRules(max_iterations=1), "budget": Budget(max_cost_usd=3.0, reserve_cost_usd=0.1)}
+    free = replace(OK, usage=Usage(token_cost_usd=0.0))
+
+    def hear(event: Event) -> None:  # the hold-out's evaluation only
+        monkeypatch.setattr(Evaluation, "close", die if isinstance(event, Notice) and "hold-out" in event.message else close)
+
+    with pytest.raises(Died):
+        run(tmp_path, Agent([free]), holdout=Paid(), hear=hear, **limits)
+    monkeypatch.undo()
+    run(tmp_path, Agent([]), holdout=Paid(), **limits)
+    store = stored(tmp_path)
+    ends = [one.end for one in store.attempts() if one.start.purpose == "confirm"]
+    assert [("lost", 2.0)] == [(end.outcome, end.usage.token_cost_usd) for end in ends if end]
+    assert 1 == len(store.readings())
 
 
 def test_what_the_budget_does_not_count_is_told_once(tmp_path: Path) -> None:

@@ -371,7 +371,7 @@ class Evaluation:
     def _end(self, attempt: Attempt, answers: Answers, *, stopped: bool) -> AttemptEnd:
         broken = None if stopped else self._broken(answers)
         ends = [end for end in self._ended(attempt.start.iteration, attempt.start.nonce) if end.outcome != "lost"]
-        usage, known = _paid(answers.readings, charged=math.fsum(_charged(end) for end in ends))
+        usage, known = paid(answers.readings, charged=math.fsum(_charged(end) for end in ends))
         return AttemptEnd(
             outcome="interrupted" if stopped else "ok" if broken is None else "broken",
             seconds=answers.seconds,
@@ -470,7 +470,7 @@ def _has_paid(end: AttemptEnd) -> bool:
     return end.usage.token_cost_usd is None or bool(_charged(end) or end.usage.tokens)
 
 
-def _paid(readings: tuple[ScoreReading, ...], *, charged: float) -> tuple[Usage, float | None]:
+def paid(readings: tuple[ScoreReading, ...], *, charged: float = 0.0) -> tuple[Usage, float | None]:
     """Return what the judges of ``readings`` used (nothing without judges), and what is known of a cost not known whole.
 
     Without what earlier tries were ``charged`` already.

@@ -10,6 +10,7 @@ from jumar.core.files import is_directory
 from jumar.core.text import named, plural
 from jumar.errors import ArtifactError, JumarError
 from jumar.loop.engine.accounting import finish
+from jumar.loop.engine.evaluation import paid
 from jumar.loop.engine.iteration import Trees
 from jumar.loop.engine.run_context import LoopRun, drive, take_ended
 from jumar.loop.ranking.ratchet import choose_parent
@@ -99,12 +100,16 @@ def _write_off(run: LoopRun, attempt: Attempt) -> None:
     reported = paths.attempt_scratch(start.number) / "usage.json"
     told = start.purpose == "generate" and not run.parts.output_tells
     reading = read_usage_file(reported) if told else NOTHING_REPORTED
+    usage, known = reading.usage, None
+    for noted in (each for each in run.store.readings() if each.attempt == start.number):  # written before the end
+        usage, known = paid(noted.readings)
     end = AttemptEnd(
         outcome="lost",
         seconds=lost_seconds(paths.heartbeat(start.number), start.started_at, most=most),
         ended_at=run.clock.now(),
         detail="its process died before it ended",
-        usage=reading.usage,
+        usage=usage,
+        known_cost_usd=known,
         notes=reading.notes,
         failure="lost",
     )
