@@ -315,6 +315,9 @@ def test_a_fall_that_was_made_up_for_is_no_over_refinement():
     assert any(line.startswith("| Over-refinement") for line in render_markdown(report_of(falls)).splitlines())
     text = render_markdown(report_of([*falls, record(4, 95)]))
     assert "Quality fell on the way, at iteration 3; the final iteration is the best choice again." in text
+    assert "| Degradation Detected | No |" in text
+    assert "### Worse on the Way\n" in text
+    assert "### Degradation Detected\n" not in text
     assert "rises again" not in text
 
 

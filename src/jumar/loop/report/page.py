@@ -122,6 +122,7 @@ def _page(report: LoopReport) -> dict[str, Any]:
         "chosen": report.chosen is not None,
         "reason": reason_of(report),
         "decline": degradation_sentence(report),
+        "degraded": report.degraded,
         "causes": [{name: capital(text) for name, text in asdict(cause).items()} for cause in causes(report)],
         "rationale": rationale(report),
         "certainty": certainty_sentences(report),
