@@ -181,6 +181,25 @@ def test_what_the_candidate_removes_while_the_checks_run_was_not_there_for_the_r
     assert "check 'works' fails" in found["rechecked_because"]
 
 
+@pytest.mark.parametrize("kill", ["true", "kill -9 $PPID"], ids=["running", "killed"])
+def test_through_a_link_in_the_place_of_the_copy_nothing_of_a_persons_is_touched(place: Path, kill: str) -> None:
+    mine, swaps = place.parent / "mine", place.parent / "swaps.sh"
+    files = {"build/ok": "mine", "build/thesis": "mine", "pytest.ini": "mine", "app": "mine"}
+    for name, text in files.items():
+        (mine / name).parent.mkdir(parents=True, exist_ok=True)
+        (mine / name).write_text(text)
+    swaps.write_text(f"test -e build/ok -o $JUMAR_ITERATION = 0 || {{ cd ..; mv t ../../moved; ln -s {mine} t; {kill}; }}")
+    command = json.dumps(["sh", str(swaps)])
+    prepare(place, BUILD, WORSE, loop="isolation = 'copy'\nprotect = ['app']")
+    config = place / "jumar.toml"
+    config.write_text(f"{config.read_text()}\n[[checks]]\nname = 'swaps'\ncommand = {command}\n")
+    (place / "packages/dep").write_text("evil")
+    jumar(place, "run", check=-9 if "kill" in kill else 0)
+    jumar(place, "status", check=0)
+    jumar(place, "run", "-n", "3", check=None)
+    assert {str(path.relative_to(mine)): path.read_text() for path in mine.rglob("*") if path.is_file()} == files
+
+
 @pytest.mark.parametrize(
     ("loop", "steps", "because"),
     [

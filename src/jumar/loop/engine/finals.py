@@ -362,7 +362,8 @@ class Recheck:
                 missing = [path for path in (*found.changed, *found.gone) if not os.path.lexists(workspace.directory / path)]
                 problem, failures = self._failures(number, workspace, nonce, logs)
             finally:
-                spoilt = run.found(number, run.guard.after_scoring(number, workspace))
+                renewed = Evaluation(run=run, workspace=workspace).renewed()
+                spoilt = run.found(number, (*renewed, *run.guard.after_scoring(number, workspace)))
         failures += [finding.message for finding in spoilt if finding.fails]
         if run.switch.immediate.is_set():
             return None

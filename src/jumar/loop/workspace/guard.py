@@ -161,6 +161,10 @@ class Guard:
         What the generator made of them is kept below ``logs``, up to 1 MiB each and 8 MiB in all. ``decided``: they have just
         been used, so that a change of a content is held against the iteration, and its score means nothing.
         """
+        if (
+            workspace.gone() is not None
+        ):  # another directory, which may be a person's, stands there: whoever sees that makes it anew
+            return ()
         led = self._led_elsewhere(workspace)
         new = self._new_control(workspace)
         shadows = tuple(path for path in self._rules.absent if os.path.lexists(workspace.directory / path))

@@ -41,7 +41,7 @@ class Aside:
         self._plan = paths.recheck / _PLAN
         self._aside = paths.recheck / _ASIDE
         self._kept = paths.set_aside
-        self._tree = workspace.directory
+        self._workspace, self._tree = workspace, workspace.directory
         self._slot = workspace.slot
 
     @contextlib.contextmanager
@@ -74,7 +74,7 @@ class Aside:
         brought = 0
         with files.as_write_error("bring back what was set aside to", self._tree):
             for path in moves:
-                if self._holds(path):
+                if self._workspace.is_ours and self._holds(path):
                     self._make_way(path, clear)
                     (self._aside / path).rename(self._tree / path)
                     brought += 1

@@ -132,6 +132,13 @@ class Workspace:
             return f"{what} was replaced by a link or a file"
         return f"{what} was replaced by another directory" if _identity(self.directory) != self._identity else None
 
+    @property
+    def is_ours(self) -> bool:
+        """Whether no link stands in the place of a directory that jumar made; in place there is none."""
+        if self._kind == "in place":
+            return True
+        return self.directory.resolve() == self.root.resolve() / self.directory.relative_to(self.root)
+
     def renew(self) -> None:
         """Make a directory that is :meth:`gone` anew, from the person's own; in place it is empty. Errors: as :meth:`prepare`."""
         if self._kind == "in place":
@@ -322,6 +329,8 @@ class Workspace:
 
         Returns the directory of that copy, or None when nothing differed or nothing was kept.
         """
+        if (gone := self.gone()) is not None:  # what stands there may be a person's
+            raise ArtifactError(gone)
         holds = frozenset((*plan.unchanged, *(item.path for item in plan.write)))
         if not plan.write and not plan.delete:
             self._kept = holds
