@@ -65,6 +65,17 @@ def test_one_cap_holds_over_all_cases_and_resumes_and_a_raised_one_opens_what_it
     assert 1 == told.count("no iteration was made, nothing is carried from here")
 
 
+@pytest.mark.parametrize("what", ["case_01", "case_0[12]", ""])
+def test_what_a_later_case_deletes_is_not_made_and_paid_for_again(tmp_path: Path, what: str) -> None:
+    deletes = f'[ "$JUMAR_CASE_NUM$1" != 3augment ] && [ "$JUMAR_CASE_NUM$1" != 2judge ] || rm -rf {RUN}/{what}; {PAYS}'
+    prepared(tmp_path, "max_cost_usd = 1.5", script=deletes)
+    found = run(tmp_path, check=None)
+
+    made = calls(tmp_path)
+    assert len(made) == len(set(made)) <= 15, "no iteration is made twice"
+    assert len(made) == found["spend"]["calls"], "what is told is what was paid for"
+
+
 def test_tokens_have_a_cap_too_and_a_step_that_costs_more_than_was_foreseen_is_the_last(tmp_path: Path) -> None:
     dear = f'{PAYS}; [ "$1" != agent ] || [ "$JUMAR_ITERATION" = 1 ] || echo "{{\\"tokens_used\\": 45}}" > "$JUMAR_USAGE_FILE"'
     prepared(tmp_path, "max_tokens = 90\nreserve_tokens = 10", script=dear, scores={1: [SIX] * 4})

@@ -197,6 +197,14 @@ def test_children_that_a_step_leaves_are_ended_with_it(tmp_path: Path) -> None:
     assert (2, []) == (len(left), [pid for pid in left if not is_gone(pid)])
 
 
+def test_directories_too_deep_to_be_named_beside_the_outputs_do_not_end_the_run(tmp_path: Path) -> None:
+    (tmp_path / "deep.py").write_text("import os\nfor name in ['d' * 200] * 40:\n    os.mkdir(name)\n    os.chdir(name)\n")
+    deep = 'here=$PWD; cd "${JUMAR_OUT_AGENT_REPORT%/*}/.."; python3 "$here/deep.py"; cd "$here"'
+    write_pipeline(tmp_path, {1: [GOOD] * 2}, steps=(AUGMENT, agent(deep), JUDGE, FEEDBACK))
+    assert [2] == [case["iterations"] for case in run(tmp_path)["cases"]]
+    assert {"ok"} == {record.status for record in iterations(tmp_path, 1)}
+
+
 def test_a_flood_of_output_is_cut_off_in_the_log_and_in_the_record(tmp_path: Path) -> None:
     flood = "head -c 60000000 /dev/zero | tr '\\\\0' x; echo; echo the end"
     write_pipeline(tmp_path, {1: [GOOD]}, steps=(AUGMENT, AGENT.replace("'''\ninputs", f"; {flood}'''\ninputs"), JUDGE, FEEDBACK))

@@ -15,7 +15,6 @@ from jumar.app.config.cases import CasesConfig, RoleConfig, StepConfig, load_cas
 from jumar.app.evaluate import open_executor
 from jumar.app.init import AGENT
 from jumar.app.run.request import DEFAULT_ROOT
-from jumar.cases.accounting import CaseAccounting
 from jumar.cases.chain import run_chain
 from jumar.cases.config import new_run_id
 from jumar.cases.layout import list_runs
@@ -148,9 +147,7 @@ def run_cases(
         outcome = run_chain(settings, resume=resume, executor=opened, switch=switch, listener=listener)
     run = RunReader(outcome.run_dir)
     cases = tuple(_case_result(run, source) for source in settings.cases)
-    accounting = CaseAccounting.of(run, settings)
-    spent = None if accounting is None else accounting.spend()
-    return CasesResult(run_id=run.run_id, run_dir=outcome.run_dir, stopped=outcome.stopped, cases=cases, spend=spent)
+    return CasesResult(run_id=run.run_id, run_dir=outcome.run_dir, stopped=outcome.stopped, cases=cases, spend=outcome.spend)
 
 
 def _case_result(run: RunReader, source: CaseSource) -> dict[str, Any]:

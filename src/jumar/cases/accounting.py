@@ -32,7 +32,7 @@ _PATIENCE: Final = 60.0  # seconds; another case holds the lock while it reads a
 
 
 @dataclass(frozen=True, slots=True)
-class _Paid:
+class Paid:
     """A run of a step that costs something."""
 
     step: str
@@ -42,15 +42,15 @@ class _Paid:
 class CaseAccounting:
     """The money of one run, over all its cases, steps and resumes. Hold ``lock`` from asking until the step has begun.
 
-    Built-in steps run no program, and cost nothing. What this object has read once stays in its sums, whatever becomes of the
-    record.
+    Built-in steps run no program, and cost nothing. What was read once through ``run`` stays in the sums, whatever becomes of
+    the record.
     """
 
     def __init__(self, run: RunReader, settings: ChainSettings) -> None:
         self.budget = settings.budget
         self._steps = [step.name for step in settings.steps if step.builtin is None]
         self._cases = [run.case(number) for number in run.case_ids]
-        self._seen: dict[tuple[int, int], list[_Paid]] = {}
+        self._seen = run.paid
         lock = run.paths.lock.with_name(f"{run.paths.lock.name}.budget")
         self.lock = LoopLock(lock, patience=_PATIENCE, what=f"the budget of run '{escape(run.run_id)}'")
 
@@ -81,10 +81,10 @@ class CaseAccounting:
         gate = self.ask(*self._steps) if self._steps else None
         return stop_of(gate) if isinstance(gate, Stop) else None
 
-    def _reserve(self, paid: Sequence[_Paid], step: str) -> Reservation:
+    def _reserve(self, paid: Sequence[Paid], step: str) -> Reservation:
         return reservation([each.attempt for each in paid if each.step == step], self.budget, "generate")
 
-    def _paid(self) -> list[_Paid]:
+    def _paid(self) -> list[Paid]:
         for case in self._cases:
             self._seen.update(_paid_in(case))
         return [each for _, runs in sorted(self._seen.items()) for each in runs if each.step in self._steps]
@@ -101,15 +101,15 @@ def stop_of(stop: Stop) -> CaseStop:
     return CaseStop(stopped_by=_REASONS.get(stop.decision.reason, "unknown_cost"), detail=detail)
 
 
-def _paid_in(case: CaseReader) -> Iterator[tuple[tuple[int, int], list[_Paid]]]:
+def _paid_in(case: CaseReader) -> Iterator[tuple[tuple[int, int], list[Paid]]]:
     """Yield the runs of steps of each iteration that is recorded or being made; what is not jumar's is passed over."""
     for record in case.records():
-        yield (case.number, record.number), [_Paid(step.step, _attempt(record.number, step, step)) for step in record.steps]
+        yield (case.number, record.number), [Paid(step.step, _attempt(record.number, step, step)) for step in record.steps]
     number = case.pending()
     if number is not None:
         with contextlib.suppress(StoreDamagedError, OSError):
             steps = case.steps(case.paths.pending_iteration(number))
-            yield (case.number, number), [_Paid(start.step, _attempt(number, start, end)) for start, end in steps]
+            yield (case.number, number), [Paid(start.step, _attempt(number, start, end)) for start, end in steps]
 
 
 def _attempt(iteration: int, start: StepStart | StepRecord, end: StepRecord | None) -> Attempt:

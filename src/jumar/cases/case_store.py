@@ -370,7 +370,11 @@ class CaseStore(CaseReader):
             if not self._has_record(source, record.number):
                 leftovers.remove_any(path)
                 files.write_once(path, self.trust.encode(record.to_json(), path), temporary_in=self.paths.scratch)
-            files.sync_tree(source)
+            names = (
+                *(f"{STEPS}/{name}" for name in self._names(source / STEPS)),
+                *(file.path for file in record.outputs.values()),
+            )
+            files.sync_paths(source, [path, *(source / name for name in names)])  # what steps left beside it may lie too deep
             files.rename_new(source, target)
         self._making = None
         self._kept = {path: data for path, data in self._kept.items() if source not in path.parents}

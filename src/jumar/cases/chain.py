@@ -43,6 +43,7 @@ from jumar.core.clock import SystemClock
 from jumar.core.offload import Submits, as_executor_error
 from jumar.core.text import escape, plural
 from jumar.errors import ConfigError, JumarError, NotFoundError, UsageError
+from jumar.model.attempts import Spend
 from jumar.model.budget.pricing import Budget
 from jumar.model.pipeline import RunPlan, Step
 from jumar.model.protocols import Clock
@@ -59,15 +60,16 @@ def run_case(
     switch: StopSwitch | None = None,
     listener: CaseListener | None = None,
     elsewhere: float | None = None,
+    run: RunStore | None = None,
 ) -> CaseStop | None:
     """Run one case of a run that exists, or resume it; return why it was stopped early, None when it has ended.
 
-    ``elsewhere`` are the seconds of the run's other cases, where the caller knows them (None: they are read). Running an ended
-    case again does nothing, so that a task whose worker died can simply be run a second time. Errors:
-    :class:`jumar.errors.LockedError` when another process runs this case, :class:`jumar.errors.StoreWriteError`,
-    :class:`jumar.errors.StoreDamagedError`; what was acknowledged stays.
+    ``elsewhere`` are the seconds of the run's other cases, where the caller knows them (None: they are read); ``run`` is the run
+    where it is open, with what is known of it whatever a program deletes. Running an ended case again does nothing, so that a
+    task whose worker died can simply be run a second time. Errors: :class:`jumar.errors.LockedError` when another process runs
+    this case, :class:`jumar.errors.StoreWriteError`, :class:`jumar.errors.StoreDamagedError`; what was acknowledged stays.
     """
-    run = _open(settings)
+    run = run or _open(settings)
     clock, switch = clock or SystemClock(), switch or StopSwitch()
     case = run.store(number)
     if case.tidy:
@@ -76,7 +78,6 @@ def run_case(
         tell_told(store, listener)
         store.clear_scratch()
         inputs = run.begin_case(number, settings.roles, carry=settings.carry_forward)
-        store.told += run.told
         tell_told(store, listener)
         end = store.end()
         if end is not None:
@@ -228,10 +229,14 @@ _POLL_SECONDS: Final = 0.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainOutcome:
-    """Where the run is, and why it was stopped early: None when every case has ended."""
+    """Where the run is, and why it was stopped early: None when every case has ended.
+
+    ``spend`` is what all steps used, None without a budget.
+    """
 
     run_dir: Path
     stopped: CaseStop | None = None
+    spend: Spend | None = None
 
 
 def open_run(settings: ChainSettings, *, resume: bool, clock: Clock | None = None) -> RunStore:
@@ -349,7 +354,9 @@ def run_chain(
         else:
             stopped = _in_order(run, settings, clock, switch, listener)
         _put_back(run, listener)
-    return ChainOutcome(run_dir=run.paths.directory, stopped=stopped)
+    accounting = CaseAccounting.of(run, settings)
+    spend = None if accounting is None else accounting.spend()
+    return ChainOutcome(run_dir=run.paths.directory, stopped=stopped, spend=spend)
 
 
 def _reserves(budget: Budget) -> bool:
@@ -378,7 +385,7 @@ def _in_order(
     for number in _in_turn(run, [case.number for case in settings.cases]):
         _put_back(run, listener)
         elsewhere = spent - run.case(number).seconds() if limited else None
-        stopped = run_case(settings, number, clock=clock, switch=switch, listener=hear, elsewhere=elsewhere)
+        stopped = run_case(settings, number, clock=clock, switch=switch, listener=hear, elsewhere=elsewhere, run=run)
         if stopped is not None:
             return stopped
     return None
@@ -408,7 +415,7 @@ def _side_by_side(
     """
     # only what shares this process can share the switch
     shared = isinstance(executor, ThreadPoolExecutor)
-    task = functools.partial(run_case, switch=switch) if shared else run_case
+    task = functools.partial(run_case, switch=switch, run=run) if shared else run_case
     wanted = [case.number for case in settings.cases if not run.case(case.number).ended]
     waiting: dict[Future[Any], int] = {}
     errors: dict[int, JumarError] = {}

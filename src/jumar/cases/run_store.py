@@ -130,6 +130,8 @@ def _write(run: Path, name: str, content: bytes | Path) -> RoleFile:
 class RunReader:
     """A run that is only read. ``plan`` is how it ranks, ``config`` what a resume must not change.
 
+    ``paid`` is what :class:`jumar.cases.accounting.CaseAccounting` has read of it, by case and iteration.
+
     Errors: :class:`NotFoundError` when there is none, :class:`StoreDamagedError`.
     """
 
@@ -139,6 +141,7 @@ class RunReader:
             raise NotFoundError(f"{escape(os.fspath(directory))} is no run of cases: it has no run.json")
         self.trust = RunTrust(self.paths.directory)
         fields = self.trust.fields
+        self.paid: dict[tuple[int, int], list[Any]] = {}
         self.run_id = fields.text("run_id")
         self.created_at = fields.text("created_at")
         self.config: Mapping[str, Any] = MappingProxyType(dict(fields.section("config").data))
@@ -188,8 +191,7 @@ def _same(recorded: Mapping[str, RoleFile], directory: Path, file: RoleFile) -> 
 class RunStore(RunReader):
     """A run that is read and written.
 
-    ``contents`` are those of :func:`contents_of`, as far as they are known, and ``config`` is as in :class:`Given`; ``told`` is
-    what has to be told to a person.
+    ``contents`` are those of :func:`contents_of`, as far as they are known, and ``config`` is as in :class:`Given`.
     """
 
     def __init__(
@@ -200,7 +202,7 @@ class RunStore(RunReader):
         config: tuple[Kept, ...] = (),
     ) -> None:
         super().__init__(directory)
-        self.told: list[str] = []
+        self._stores: dict[int, CaseStore] = {}
         self._lock = LoopLock(self.paths.lock, what=f"run '{escape(self.run_id)}'")
         self.given = Given(
             run=self.paths.directory,
@@ -242,8 +244,10 @@ class RunStore(RunReader):
         return f"{path.name} was changed or deleted, and is again what it was"
 
     def store(self, number: int) -> CaseStore:
-        """Return one case to write."""
-        return CaseStore(self.paths.directory, number, self.trust, self.given)
+        """Return one case to write: always the same object, which knows what it read, whatever becomes of the files."""
+        if number not in self._stores:
+            self._stores[number] = CaseStore(self.paths.directory, number, self.trust, self.given)
+        return self._stores[number]
 
     def begin_case(self, number: int, roles: Mapping[str, Role], *, carry: bool) -> CaseInputs:
         """Bring what the case starts from into ``inputs/``, byte for byte, with hashes; doing it again changes nothing.
@@ -294,7 +298,9 @@ class RunStore(RunReader):
             copies = self._carry(choice, roles, number)
             if copies is not None:
                 return choice, copies
-            self.told.append(f"what case {choice.case} selected is nowhere to be found as it was: case {number} does without it")
+            self.store(number).told.append(
+                f"what case {choice.case} selected is nowhere to be found as it was: case {number} does without it"
+            )
         base = ((role.name, self._original(f"inputs/{role.snapshot_name(None)}", optional=True)) for role in roles)
         return None, {name: file for name, file in base if file is not None}
 
