@@ -49,7 +49,9 @@ def test_a_running_loop_ends_after_its_step_and_goes_on_when_the_file_is_gone(tm
     assert 40 > done
 
     refused = jumar(tmp_path, "run", check=2)
-    assert "STOP asks loops to stop: remove it to resume" in refused.stderr
+    assert (
+        "STOP asks loops to stop: remove it to resume (`jumar stop --undo` does, with --all that of the root)" in refused.stderr
+    )
     jumar(tmp_path, "verify", "t", check=0)
     assert "removed" in jumar(tmp_path, "stop", "--undo", *words, check=0).stdout
     (tmp_path / "agent.py").write_text((tmp_path / "agent.py").read_text().replace("time.sleep(0.2)", ""))

@@ -79,7 +79,8 @@ def refuse_stop_file(files: Iterable[Path]) -> None:
     """Refuse to start while one of ``files`` exists. Errors: :class:`UsageError` that names it."""
     found = stop_file(files)
     if found is not None:
-        raise UsageError(f"the file {escape(str(found))} asks loops to stop: remove it to resume (`jumar stop --undo` does)")
+        way_out = "`jumar stop --undo` does, with --all that of the root"
+        raise UsageError(f"the file {escape(str(found))} asks loops to stop: remove it to resume ({way_out})")
 
 
 _FIRST: Final = 1.0  # seconds
