@@ -12,6 +12,7 @@ from commands import call, call_json
 
 from jumar.loop.report import diff
 from jumar.loop.report.views import refresh_views
+from jumar.loop.snapshots import snapshot
 from jumar.loop.store.loop_store import LoopStore
 
 AGENT = """
@@ -105,10 +106,18 @@ def test_the_configuration_says_what_it_holds(fresh_place: Path, loop: str, hold
     assert (WHOLE if holds == "full" else CHANGED) == held(fresh_place)
 
 
-def test_a_large_one_holds_what_differs(fresh_place: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(diff, "_LARGE", sum(map(len, WHOLE.values())) - 1)
+@pytest.mark.parametrize(("limit", "most"), [("_LARGE", sum(map(len, WHOLE.values())) - 1), ("_MANY", len(WHOLE) - 1)])
+def test_a_large_one_holds_what_differs(fresh_place: Path, monkeypatch: pytest.MonkeyPatch, limit: str, most: int):
+    monkeypatch.setattr(diff, limit, most)
     assert "changed" == run(fresh_place, 'isolation = "copy"')["output_holds"]
     assert CHANGED == held(fresh_place)
+
+
+def test_of_what_lies_among_the_objects_the_report_says_how_to_get_it(fresh_place: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(snapshot, "PLAIN_FILES", 1)
+    run(fresh_place, "")
+    line = section(fresh_place)[0]
+    assert "holds what is changed or added; `jumar files t 1 -o DIR` writes the whole" in line.replace("\\", "")
 
 
 def test_where_the_start_is_best_it_is_empty(fresh_place: Path):

@@ -27,6 +27,7 @@ MOST_LISTED: Final = 50
 """How many paths a report names; the diff and the JSON report have all of them."""
 
 _LARGE: Final = 100_000_000
+_MANY: Final = 10_000  # files, each of which is written durably at the end of every run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -309,14 +310,16 @@ def output_holds(report: LoopReport) -> Holds:
     """Return whether ``final-output/`` is to hold the whole selected iteration or what differs from the start.
 
     ``auto`` means what differs where the loop puts the best into the working directory itself, and where the whole is larger
-    than 100 MB. A tracker's loop, one that was begun before there was a choice, and one without a start hold the whole.
+    than 100 MB or has more than 10,000 files. A tracker's loop, one that was begun before there was a choice, and one without a
+    start hold the whole.
     """
     wanted = report.config.get("final_output", "full")
     selected = report.chosen_record
     if report.start is None or selected is None or wanted not in {"auto", "changed"}:
         return "full"
     in_place = report.config.get("isolation") in {"none", "sandbox"} and report.config.get("apply") == "auto"
-    large = sum(detail.size for detail in selected.artifacts_detail if detail.kind == "file") > _LARGE
+    details = selected.artifacts_detail
+    large = len(details) > _MANY or sum(detail.size for detail in details if detail.kind == "file") > _LARGE
     return "changed" if wanted == "changed" or in_place or large else "full"
 
 
@@ -327,14 +330,17 @@ def artifacts_sentence(report: LoopReport) -> str | None:
         return "Imported without its files: there is nothing to apply."
     if found is None or selected is None:
         return None
-    kept = f"{report.storage_path.rstrip('/')}/iterations/{iteration_name(selected.iteration_number)}/artifacts"
+    number = selected.iteration_number
+    kept = f"the whole is in {report.storage_path.rstrip('/')}/iterations/{iteration_name(number)}/artifacts"
+    if number in report.by_hash:
+        kept = f"`jumar files {report.loop_id} {number} -o DIR` writes the whole"
     counts = (("changed", found.changed), ("added", found.added), ("deleted", found.removed))
     said = ", ".join(f"{len(paths):,} {word}" for word, paths in counts if paths) or "nothing differs"
     said = f"Against the start: {said}, {plural(found.unchanged, 'file')} as before"
     if output_holds(report) == "full":
         return f"{said}. final-output/ holds the whole."
     held = "nothing" if not (found.changed or found.added) else "what is changed or added"
-    return f"{said}. final-output/ holds {held}; the whole is in {kept}"
+    return f"{said}. final-output/ holds {held}; {kept}"
 
 
 def artifact_lines(report: LoopReport) -> tuple[list[ArtifactLine], int]:

@@ -55,7 +55,8 @@ class LoopReport:
     """One loop as a report shows it; what follows from the records is worked out when it is first asked for.
 
     ``records`` and ``decisions`` are sorted by number, iteration 0 (the start state) included. ``selection`` is None when no
-    iteration has a valid score. ``snapshots`` are the numbers whose artifacts are still stored, None when nobody looked.
+    iteration has a valid score. ``snapshots`` are the numbers whose artifacts are still stored, None when nobody looked;
+    ``by_hash`` those of the start and of what was selected whose files lie among the objects of the root.
     ``evidence`` is what is known of the noise, None for nothing. ``budget`` are the limits in force, ``took`` where all attempts
     went. Errors: :class:`NotFoundError` when the selection or an override names an iteration that is not among the records.
     """
@@ -72,6 +73,7 @@ class LoopReport:
     snapshots: frozenset[int] | None = None
     created_at: str | None = None
     artifacts_complete: bool = True
+    by_hash: frozenset[int] = frozenset()
     evidence: Evidence | None = None
     budget: Budget = field(default_factory=Budget)
     took: Took = NOTHING_TAKEN
@@ -360,6 +362,7 @@ def load_report(
         snapshots=frozenset(number for number in numbers if store.has_snapshot(number)),
         created_at=store.created_at,
         artifacts_complete=complete,
+        by_hash=frozenset(number for number in numbers if number in chosen and store.manifest(number).by_hash),
         evidence=evidence if evidence.noisy else None,
         budget=budget,
         took=took_of(attempts, {record.attempt for record in records}, count_failures(attempts, records), budget),
