@@ -14,6 +14,7 @@ import errno
 import fcntl
 import functools
 import hashlib
+import itertools
 import os
 import shutil
 import stat
@@ -231,7 +232,10 @@ def sync_tree(root: Path, *, entries: int = 0) -> None:
 def sync_paths(root: Path, paths: Iterable[Path]) -> None:
     """Make ``paths`` below ``root``, and the names of them and of their directories, durable."""
     listed = list(paths)
-    directories = {parent for path in listed for parent in path.parents if parent.is_relative_to(root)} | {root}
+    directories = {root}
+    for folder in {path.parent for path in listed}:  # many paths have few folders
+        above = itertools.takewhile(lambda each: each not in directories and each.is_relative_to(root), (folder, *folder.parents))
+        directories.update([*above])
     if len(listed) + len(directories) > _SYNCFS_FROM and _syncfs(root):
         return
     for path in listed:

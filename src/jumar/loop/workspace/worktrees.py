@@ -104,15 +104,18 @@ def _listed(repository: Git) -> bytes:
 
 def _copy(top: Path, tree: Path, paths: Iterable[str], *, never: Path) -> None:
     left_out = os.path.realpath(never)
-    made: set[Path] = set()
+    made: set[str] = set()
+    real: dict[str, str] = {}
     for path in paths:
-        source, target = top / path, tree / path
-        real = os.path.realpath(source.parent)
-        if f"{real}/{source.name}".startswith(f"{left_out}/") or real == left_out or os.path.realpath(source) == left_out:
+        source, target, folder = top / path, tree / path, path.rpartition("/")[0]
+        if folder not in real:
+            real[folder] = os.path.realpath(top / folder)
+        place = f"{real[folder]}/{source.name}"
+        if f"{place}/".startswith(f"{left_out}/") or (source.is_symlink() and os.path.realpath(source) == left_out):
             continue
-        if target.parent not in made:
+        if folder not in made:
             target.parent.mkdir(parents=True, exist_ok=True)
-            made.add(target.parent)
+            made.add(folder)
         if files.is_directory(source):  # a submodule that is not checked out, or a repository of its own
             ignored = shutil.ignore_patterns(".git")
             shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True, ignore=ignored, copy_function=copying.copy_alike)
