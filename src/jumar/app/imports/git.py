@@ -23,10 +23,11 @@ from jumar.processes.git import Git, find_repository
 
 MOST_COMMITS: Final = 10_000
 _CHECKOUT: Final = (
+    'git() { command git -c core.hooksPath=/dev/null -c core.fsmonitor=false -c log.showSignature=false "$@"; }; '
     'export GIT_DIR="$3" GIT_WORK_TREE="$PWD"; '
     'test -e .git || printf "gitdir: %s\\n" "$3" > .git; '
     'commit=$(git rev-list --reverse --first-parent "$1..$2" | sed -n "${JUMAR_ITERATION}p") && test -n "$commit" && '
-    'git -c core.hooksPath=/dev/null checkout -q -f --detach "$commit" && git clean -q -f -d && git log -1 --format="%h %s"'
+    'git checkout -q -f --detach "$commit" && git clean -q -f -d && git log -1 --format="%h %s"'
 )
 """Puts the commit of an iteration into the tree, never into another: a check may have removed what says whose tree it is.
 
