@@ -73,11 +73,11 @@ def test_every_commit_is_an_iteration_and_the_working_directory_is_not_touched(b
     before = git("status", "--porcelain"), git("rev-parse", "HEAD")
     git("config", "core.fsmonitor", f"touch {fresh_place.parent}/watched; false")
     found = imported("base..HEAD", "--check", CHECK, "--score", "worth=sh score.sh")
+    git("config", "--unset", "core.fsmonitor")
     assert (found["iterations"], found["best_iteration"], found["best_score"], found["last_score"]) == (5, 2, 90, None)
     assert (found["best_commit"], found["last_commit"], found["skipped_rows"]) == (branch[2], branch[4], 1)
     assert (git("status", "--porcelain"), git("rev-parse", "HEAD")) == (before[0].replace("?? .jumar/\n", ""), before[1])
     assert (Path("value").read_text(), Path("unsaved").read_text()) == ("7", "mine")
-    git("config", "--unset", "core.fsmonitor")
     assert not (fresh_place.parent / "hooked").exists()
     assert not (fresh_place.parent / "watched").exists(), "no program of the repository's own settings runs"
     assert git("worktree", "list").count("\n") == 0  # its own worktree is gone
