@@ -264,7 +264,7 @@ def open_run(settings: ChainSettings, *, resume: bool, clock: Clock | None = Non
     for name, path in base.items():
         if isinstance(path, Path) and not os.access(path, os.R_OK):
             raise ConfigError(f"the base for {name}, {escape(str(path))}, cannot be read")
-    return create_run(
+    create_run(
         paths,
         run_id=settings.run_id,
         config=settings.recorded,
@@ -287,6 +287,7 @@ def open_run(settings: ChainSettings, *, resume: bool, clock: Clock | None = Non
         judge=[file.path for file in judge],
         absent=shadows(sources, workdir=workdir),
     )
+    return _open(settings)
 
 
 def _source(step: Step, workdir: Path) -> CheckSource:
