@@ -31,6 +31,7 @@ from pipelines import RUN, before_steps, calls, facts, write_pipeline
 
 from jumar.cases.run_store import RunReader
 from jumar.cases.verify import verify_run
+from jumar.core.marks import marked
 
 SAMPLE = 10
 SCORES = {1: [(6, 6, 6), (8, 7, 6), (3, 4, 2)], 2: [(5, 5, 5), (5, 5, 5), (5, 4, 5)]}
@@ -58,6 +59,7 @@ def prepare_nothing(_runner: Runner, directory: Path) -> None:
 def prepare_killed(runner: Runner, directory: Path) -> None:
     """The same, killed in the middle of the second iteration of case 2, with a step that began and did not end."""
     prepare_nothing(runner, directory)
+    marked(b"{}", "")  # the key is there, and its making no call of the trial
     with workplace(directory, directory.with_name("trial")) as trial:
         places = runner.trace(trial, *OPTIONS)
     committed = next(
