@@ -286,8 +286,10 @@ def test_a_loop_that_was_gone_on_with_by_another_user_is_believed_when_a_person_
 ) -> None:
     place = project(tmp_path, "pass", most=2)
     jumar(place, "run", "--no-input")
+    assert "believed" not in jumar(place, "apply").stderr
     with monkeypatch.context() as other:
         other.setenv("XDG_STATE_HOME", str(tmp_path / "other"))
+        assert "it is believed as it lies" in " ".join(jumar(place, "apply").stderr.split())
         assert "it is believed as it lies" in jumar(place, "run", "--no-input", "-n", "3").stdout
     assert jumar(place, "run", "--no-input", "-n", "4", check=None).returncode == 14
     assert "your mark now" in jumar(place, "repair", "t", "--believe").stdout

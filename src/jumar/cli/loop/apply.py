@@ -29,6 +29,7 @@ from jumar.loop.decisions.moves import Change
 from jumar.loop.decisions.plan import ApplyPlan, unclaimed
 from jumar.loop.store.in_force import last_applied, unfinished
 from jumar.loop.store.loop_store import LoopStore
+from jumar.loop.store.trust import FROM_ELSEWHERE
 from jumar.model import Decision
 
 _SHOWN = 5  # of the files that git filters
@@ -75,7 +76,10 @@ def apply_command(loop: str | None, root: Path, **given: Any) -> int:
     The part of the tree that [artifacts] matches becomes equal to the snapshot; what is replaced or removed is kept for --undo.
     """
     _check_options(given)
-    store = open_loop(root, loop, tell=not (given["quiet"] or given["as_json"]))
+    tell = not (given["quiet"] or given["as_json"])
+    store = open_loop(root, loop, tell=tell)
+    if tell and not store.trust.ours:
+        print_line("note", FROM_ELSEWHERE, err=True)
     if given["dry_run"]:
         _dry_run(store, given)
     elif given["take_back"]:

@@ -35,7 +35,7 @@ from jumar.loop.store.reading import (
     lost_iterations,
     read_record,
 )
-from jumar.loop.store.trust import place_of
+from jumar.loop.store.trust import FROM_ELSEWHERE, place_of
 from jumar.loop.store.verify import NEWER, NOT_OURS, UNLIKE, verify
 from jumar.model.attempts import AttemptEnd, AttemptStart
 from jumar.model.decisions import Decision
@@ -410,5 +410,4 @@ def quarantined(store: LoopStore) -> tuple[str, ...]:
             told.append(f"{directory.name} waited to be scored and {why}: it lies in {store.quarantine(directory)} now")
     if store.trust.ours or not store.iteration_numbers():
         return tuple(told)
-    elsewhere = "was written on another machine, by another user or by an older jumar"
-    return (*told, f"what is recorded of this loop {elsewhere}: it is believed as it lies")
+    return (*told, FROM_ELSEWHERE)

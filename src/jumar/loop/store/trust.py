@@ -13,6 +13,12 @@ from jumar.core.files import read_store_file
 from jumar.core.marks import origin, remarked
 from jumar.errors import ForgedError, OtherKeyError, StoreDamagedError
 
+FROM_ELSEWHERE: Final = (
+    "what is recorded of this loop was written on another machine, by another user or by an older jumar: it is believed as it "
+    "lies"
+)
+"""What a person is told of a loop that is not :attr:`MarkTrust.ours`."""
+
 _LOOP_JSON: Final = "loop.json"
 _VOUCHED: Final = "vouched.json"
 _MADE_WHOLE: Final = frozenset({"iterations", "checks"})
