@@ -161,9 +161,7 @@ class Guard:
         What the generator made of them is kept below ``logs``, up to 1 MiB each and 8 MiB in all. ``decided``: they have just
         been used, so that a change of a content is held against the iteration, and its score means nothing.
         """
-        if (
-            workspace.gone() is not None
-        ):  # another directory, which may be a person's, stands there: whoever sees that makes it anew
+        if workspace.gone() is not None:  # what stands there may be a person's: whoever sees that makes the tree anew
             return ()
         led = self._led_elsewhere(workspace)
         new = self._new_control(workspace)
