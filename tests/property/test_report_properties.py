@@ -74,7 +74,7 @@ def test_a_row_has_a_cell_for_each_name(cells: list[str]):
 @given(reports())
 def test_the_headings_and_the_number_of_lines_do_not_depend_on_names(report: LoopReport):
     text = render_markdown(report)
-    known = {"# Output Selection Report", "### Degradation Detected"}
+    known = {"# Output Selection Report", "### Degradation Detected", "### Worse on the Way"}
     known |= {
         f"## {name}" for name in ("Summary", "Quality Scores", "Selection Rationale", "Quality Trajectory", "Artifacts Applied")
     }
