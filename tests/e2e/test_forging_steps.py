@@ -202,10 +202,11 @@ def test_what_a_step_does_to_a_case_that_has_ended_is_mended_or_told(tmp_path: P
     before_steps(tmp_path, f'[ "$JUMAR_CASE_NUM $1" != "2 agent" ] || "{sys.executable}" act.py')
     done = jumar(tmp_path, "cases", "run", "--json", timeout=30)
     assert "Traceback" not in done.stderr
-    assert "quarantine/0001-" in done.stderr
+    said = " ".join(done.stderr.split())
+    assert "quarantine/0001-" in said or "and is again what it was" in said
     jumar(tmp_path, "cases", "run", "--json", "--resume", timeout=30, check=done.returncode)
     jumar(tmp_path, "cases", "report", RUN, check=0)
-    if "its" in [name.partition(" ")[0] for name, each in ENDED.items() if act.endswith(each)] and "iterations" not in act:
+    if "its" in [name.partition(" ")[0] for name, each in ENDED.items() if act.endswith(each)]:
         assert 0 == done.returncode, done.stderr
         assert () == verify_run(tmp_path / RUN).problems
 

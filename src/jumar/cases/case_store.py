@@ -450,6 +450,8 @@ class CaseStore(CaseReader):
             self.iterations()
         except ForgedError:
             return False
+        if not all(files.holds(path, data) for path, data in self._kept.items()):
+            return False
         return not self.paths.pending.exists() and not self.paths.scratch.exists()
 
     def remove_leftovers(self) -> None:
