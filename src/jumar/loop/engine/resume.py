@@ -91,15 +91,16 @@ def record_failed(run: LoopRun, trees: Trees) -> None:
 def _write_off(run: LoopRun, attempt: Attempt) -> None:
     """End an attempt whose process died: charged what was set aside for it, and its time up to the last heartbeat.
 
-    Only a generator reports itself what it used, and where its output tells, its usage file may be another program's.
+    Only a generator reports itself what it used; where its output tells, a usage file that says nothing may be another program's.
     """
     start = attempt.start
     end_strays(start.nonce)
     paths = run.store.paths
     most = run.parts.generator_timeout if start.purpose == "generate" else run.parts.evaluation_timeout
     reported = paths.attempt_scratch(start.number) / "usage.json"
-    told = start.purpose == "generate" and not run.parts.output_tells
-    reading = read_usage_file(reported) if told else NOTHING_REPORTED
+    reading = read_usage_file(reported) if start.purpose == "generate" else NOTHING_REPORTED
+    if run.parts.output_tells and not reading.usage.token_cost_usd:
+        reading = NOTHING_REPORTED
     usage, known = reading.usage, None
     for noted in (each for each in run.store.readings() if each.attempt == start.number):  # written before the end
         usage, known = paid(noted.readings)

@@ -86,7 +86,8 @@ class CommandGenerator:
         printed = usage_from_output(result.stdout, self._paths, whole=not result.truncated)
         reading = join_readings(read_usage_file(context.usage_file), printed)
         told = [getattr(printed.usage, name) is not None for name in _PAID if name in self._paths]
-        if result.failure is not None and told and not any(told):  # it did not come to its report: the file may say too little
+        nothing = told and not any(told) and not reading.usage.token_cost_usd
+        if result.failure is not None and nothing:  # it did not come to its report: that the file says nothing is no report
             unknown = replace(reading.usage, tokens_used=None, input_tokens=None, output_tokens=None, token_cost_usd=None)
             reading = replace(reading, usage=unknown)
         if promises_completion(result.stdout, self._promise):
