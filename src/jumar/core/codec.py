@@ -27,20 +27,8 @@ _TAIL = 400  # bytes that hold seal and mark
 EXACT = frozenset(
     {
         *("path", "target", "artifacts", "artifacts_modified", "artifacts_detail", "removed", "changed", "entries", "moves"),
-        *(
-            "snapshot_path",
-            "content_hash",
-            "workdir",
-            "loop_id",
-            "nonce",
-            "seal",
-            "artifacts_seal",
-            "snapshot",
-            "commits",
-            "config",
-            "storage_path",
-            "inputs",
-        ),
+        *("snapshot_path", "content_hash", "workdir", "loop_id", "nonce", "commits", "config", "storage_path", "inputs"),
+        *("seal", "artifacts_seal", "snapshot"),
     }
 )
 """Keys whose values say where something is, or which: they stay what they are, or would point to nothing."""

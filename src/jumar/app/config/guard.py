@@ -59,7 +59,7 @@ def guard_rules(config: JumarConfig, *, workdir: Path, base: Path, path: Path | 
     return GuardRules(
         protect=tuple(config.loop.protect),
         files=files,
-        kept=(*leading_to(path), *((base / prices, "the prices in use") for prices in (config.budget.prices,) if prices)),
+        kept=(*leading_to(path), *([(base / config.budget.prices, "the prices in use")] if config.budget.prices else [])),
         ran=tuple((workdir / file.path, file.used_by) for file in ran if file.path not in known),
         at_base=frozenset(file.path for file in there if file.in_tree),
         notices=(*_notices(config, sources, workdir, path), *_unmatched(config.loop.protect, workdir)),

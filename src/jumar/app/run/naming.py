@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -164,8 +165,8 @@ def _taken(root: Path) -> frozenset[str]:
 def _unfinished_twin(request: RunRequest, workdir: Path, same: Callable[[LoopReader], bool]) -> str | None:
     newest, best = True, 0
     found = [LoopPaths(loops_directory(request.root) / loop).loop_json for loop in reversed(by_creation(request.root))]
-    for path in sorted(found, key=standing_of, reverse=True):
-        store, meant = LoopReader(path.parent), standing_of(path)
+    for meant, path in sorted(((standing_of(path), path) for path in found), key=itemgetter(0), reverse=True):
+        store = LoopReader(path.parent)
         if meant < best or store.config.get("run") is None or store.workdir != workdir or not same(store):
             continue
         end, best = store.last_end(), meant

@@ -88,8 +88,7 @@ class CommandGenerator:
         told = [getattr(printed.usage, name) is not None for name in _PAID if name in self._paths]
         nothing = told and not any(told) and not reading.usage.token_cost_usd
         if result.failure is not None and nothing:  # it did not come to its report: that the file says nothing is no report
-            unknown = replace(reading.usage, tokens_used=None, input_tokens=None, output_tokens=None, token_cost_usd=None)
-            reading = replace(reading, usage=unknown)
+            reading = replace(reading, usage=replace(reading.usage, **dict.fromkeys(_PAID)))
         if promises_completion(result.stdout, self._promise):
             reading = replace(reading, usage=replace(reading.usage, completed=True))
         if result.error is not None:  # it never began: that it used nothing is known
@@ -243,13 +242,7 @@ def usage_at_least(usage: Usage, least: Usage) -> Usage:
     def larger(one: _Number | None, other: _Number | None) -> _Number | None:
         return max((each for each in (one, other) if each is not None), default=None)
 
-    return replace(
-        usage,
-        tokens_used=larger(usage.tokens_used, least.tokens_used),
-        input_tokens=larger(usage.input_tokens, least.input_tokens),
-        output_tokens=larger(usage.output_tokens, least.output_tokens),
-        token_cost_usd=larger(usage.token_cost_usd, least.token_cost_usd),
-    )
+    return replace(usage, **{name: larger(getattr(usage, name), getattr(least, name)) for name in _PAID})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

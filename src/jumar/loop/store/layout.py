@@ -30,6 +30,9 @@ METRICS: Final = "metrics.json"
 STAGE: Final = "stage.json"
 BEGUN_INSIDE: Final = "begun_inside"
 """The key of ``loop.json`` with the loop of which a program began this one; a person's has none."""
+UNREADABLE: Final = -1
+"""The standing of a loop whose ``loop.json`` cannot be read."""
+
 _LOOPS: Final = "loops"
 _RUNS: Final = "runs"
 _SKIPPED: Final = "node_modules"
@@ -96,9 +99,6 @@ def _loop_files(loops: Path) -> list[Path]:
 
 def _run_files(loops: Path) -> list[Path]:
     return [path for path in loops.with_name(_RUNS).glob("*/run.json") if path.is_file()]
-
-
-UNREADABLE: Final = -1
 
 
 def standing_of(path: Path) -> int:

@@ -7,7 +7,6 @@ same one every time: equal times are decided by the name, in which ``calc-10`` f
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import os
 import re
@@ -35,6 +34,7 @@ from jumar.loop.store.loop_store import LoopStore
 _SHORT_COMMANDS = re.compile(r"(?:jumar|__main__\.py|entry\.py) (?!run\b|demo\b)[a-z]")
 _ATTEMPT = re.compile(r"(\d+)\.start\.json")
 _UNKNOWN = float("-inf")
+_STANDINGS = (0, UNREADABLE, 1, 2)  # what is meant last comes first
 
 Order = tuple[float, tuple[tuple[int, str], ...]]
 
@@ -64,14 +64,14 @@ def newest_loop(roots: Sequence[Path], *, ending: bool = False) -> Path | None:
     its start could not be judged, comes after those. ``ending`` looks ahead: what this process runs has ended by then. After
     those that this user began come copied ones, and at last what a program of another loop began: nobody meant it who names none.
     """
-    for standing, running in itertools.product((2, 1, UNREADABLE, 0), (True, False)):
-        for root in roots:
-            names = running_loops(root, by_others=ending) if running else list_loops(root)
-            found = [loops_directory(root) / name for name in names]
-            found = [directory for directory in found if standing_of(LoopPaths(directory).loop_json) == standing]
-            if found:
-                return max(found, key=lambda directory: (*_last_work(directory), natural_order(directory.name)))
-    return None
+    alike: dict[tuple[int, bool, int], list[Path]] = {}
+    for place, root in enumerate(roots):
+        loops, running = loops_directory(root), running_loops(root, by_others=ending)
+        for name in list_loops(root):
+            standing = _STANDINGS.index(standing_of(LoopPaths(loops / name).loop_json))
+            alike.setdefault((standing, name in running, -place), []).append(loops / name)
+    best = alike[max(alike)] if alike else ()
+    return max(best, key=lambda directory: (*_last_work(directory), natural_order(directory.name)), default=None)
 
 
 def _runs(paths: LoopPaths, *, by_others: bool) -> bool:
