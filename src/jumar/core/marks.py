@@ -91,7 +91,8 @@ def mark(file: io.BytesIO, place: str) -> None:
     with file.getbuffer() as data:
         line = b"\n  " if bytes(data[:2]) == b"{\n" else b""
         length = _stripped(data, _stripped(data, len(data)) - 1)  # without the last brace
-        mac = _mac(key, data[:length], place)
+        with data[:length] as covered:  # let go by name: a profiler may hold the frames, and a buffer in use takes no more bytes
+            mac = _mac(key, covered, place)
     file.seek(length)
     file.write(b',%s"mark": "%s:%s"%s' % (line, _name(key), mac, b"\n}\n" if line else b"}\n"))
     file.truncate()

@@ -390,7 +390,7 @@ class _Pack:
         self._waiting += data
         if len(self._waiting) > room:
             files.write_all(self._fd, self._waiting)
-            self._waiting.clear()
+            self._waiting = bytearray()
 
     def abandon(self) -> None:
         """Close what is only half written."""
