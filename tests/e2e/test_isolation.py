@@ -185,3 +185,41 @@ command = "echo 0.$(cat n.txt)"
     found = [path for path in (*fresh_place.rglob("*.img"), *fresh_place.glob(".jumar/objects/*")) if path.is_file()]
     assert len(found) >= (4 if isolation == "none" else 5)
     assert sum(path.stat().st_blocks * 512 for path in found) < 10_000_000, found
+
+
+LINKED = """
+[loop]
+id = "t"
+max_iterations = 1
+workdir = "app"
+[generator]
+command = '''cd .. && mv app app.real && ln -s person app; if test -n "$JUMAR_FAIL"; then kill -9 $PPID; fi'''
+[[scorers]]
+dimension = "quality"
+command = "grep -qx start text.md && echo 1 || echo 0"
+"""
+
+
+@pytest.mark.parametrize("kills", ["", "1"])
+def test_in_place_a_link_in_the_place_of_the_working_directory_leads_to_nothing_of_the_loop(
+    fresh_place: Path, kills: str
+) -> None:
+    for name in ("app", "person"):
+        (fresh_place / name).mkdir()
+    (fresh_place / "app/text.md").write_text("start\n")
+    (fresh_place / "person/text.md").write_text("mine\n")
+    (fresh_place / "person/notes.md").write_text("mine\n")
+    (fresh_place / "jumar.toml").write_text(LINKED)
+    jumar(fresh_place, "run", env={"JUMAR_FAIL": kills}, check=-9 if kills else 0)
+    if kills:
+        refused = jumar(fresh_place, "run", check=2)
+        assert "app became a link to" in refused.stderr
+    else:
+        record = json.loads((fresh_place / ".jumar/loops/t/iterations/iteration-001/metrics.json").read_text())
+        assert (record["status"], record["status_reason"]) == ("snapshot_failed", "the working directory was replaced by a link")
+        assert (fresh_place / "app/text.md").read_text() == "start\n"
+
+    assert {path.name: path.read_text() for path in (fresh_place / "person").iterdir()} == {
+        "text.md": "mine\n",
+        "notes.md": "mine\n",
+    }

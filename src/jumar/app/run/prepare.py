@@ -312,6 +312,8 @@ def _store(
     refuse_program(choice.loop_id, "run", store.nonce)
     if choice.unbegun:
         return _begun_again(request, store, choice, settings, document)
+    if settings.in_place and store.workdir is not None and store.workdir.is_symlink() and not request.accept_changes:
+        refuse_unseen(store, f"{escape(str(store.workdir))} became a link to {escape(str(settings.workdir))}")
     settings = replace(settings, loop_id=choice.loop_id)
     left_out = (*artifact_rules(store).exclude, *settings.artifacts.exclude)
     settings = replace(settings, artifacts=replace(settings.artifacts, exclude=tuple(dict.fromkeys(left_out))))

@@ -73,6 +73,7 @@ class Workspace:
         self.made = 0
         self._git_waits = False
         self._identity: tuple[int, int] | None = None
+        self._place: str | None = None  # where it leads to
         self._kept: Collection[str] | None = None  # what the last snapshot that was taken of the tree, or put into it, holds
 
     def prepare(self) -> None:
@@ -89,7 +90,7 @@ class Workspace:
             if not self._is_whole():
                 self._make()
         self.unlock()
-        self._identity = _identity(self.directory)
+        self._identity, self._place = _identity(self.directory), os.path.realpath(self.directory)
 
     def _is_whole(self) -> bool:
         if not is_directory(self.tree) or self.tree.samefile(self.origin):
@@ -120,10 +121,12 @@ class Workspace:
     def gone(self) -> str | None:
         """Return what became of a directory that is not the one which :meth:`prepare` found or made; None while it is.
 
-        In place only one that is no directory any more is gone: it may be a link, and a person's to replace.
+        In place another directory of that name is the agent's work; one that a new link leads to is not: it is a person's.
         """
         if self._kind == "in place":
-            return None if self.directory.is_dir() else "the working directory was deleted"
+            led = self._place not in {None, os.path.realpath(self.directory)}
+            what = "replaced by a link" if led else "" if self.directory.is_dir() else "deleted"
+            return f"the working directory was {what}" if what else None
         open_folders(self.tree.parent, ("",))
         what = f"the {self._kind} that it worked in"
         if not os.path.lexists(self.directory):
@@ -143,6 +146,8 @@ class Workspace:
         """Make a directory that is :meth:`gone` anew, from the person's own; in place it is empty. Errors: as :meth:`prepare`."""
         if self._kind == "in place":
             with as_write_error("create", self.directory):
+                if self.directory.is_symlink():
+                    self.directory.unlink()
                 make_directory(self.directory)
         else:
             self._make()
