@@ -235,6 +235,7 @@ def test_what_protect_frees_what_was_there_and_what_lies_elsewhere_is_the_genera
     new += "touch app_/data/pyproject.toml app_/json.py\n"
     new += "mkdir -p tests/data; touch tools/scale.pyd tests/__init__.py tests/data/__init__.py\n"
     new += "echo FULL = 1 > app_/scale.py; echo x = 1 > tests/new_helpers.py\n"
+    new += "echo 'import os; os.makedirs(\"unittest.py/x\", exist_ok=True)' >> app.py  # which is no module\n"
 
     assert run(project, SOLVE + new, check=0).document["verified"] is True
     assert recorded(project)["tampering"] == []

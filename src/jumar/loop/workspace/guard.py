@@ -165,7 +165,8 @@ class Guard:
             return ()
         led = self._led_elsewhere(workspace)
         new = self._new_control(workspace)
-        shadows = tuple(path for path in self._rules.absent if os.path.lexists(workspace.directory / path))
+        there = [path for path in self._rules.absent if os.path.lexists(workspace.directory / path)]
+        shadows = tuple(path for path in there if not files.is_directory(workspace.directory / path))  # which would not run
         if not self._start.entries and not new and not shadows:
             return led
         self._clear_directories(workspace)
