@@ -197,6 +197,10 @@ CHEATS = {
     "writes its own score": Cheat(
         'echo 1.0 > "$(dirname "$JUMAR_PROMPT_FILE")/score-quality.log"', "score-quality.log was put among the logs"
     ),
+    "leads a scorer in a circle from its tests": Cheat(
+        'echo \'import os; p = "tools/score.py"; os.path.lexists(p) and os.unlink(p); os.symlink("score.py", p)\' >> app.py',
+        "while the checks ran, tools/score.py, which scorer 'quality' runs, was changed",
+    ),
     "leads git to settings of its own": Cheat(
         "mkdir -p .git; echo ../own > .git/commondir", ".git/commondir, by which git takes settings and hooks from elsewhere"
     ),
@@ -243,6 +247,16 @@ def test_what_protect_frees_what_was_there_and_what_lies_elsewhere_is_the_genera
     for name in (*made, "tools/scale.pyd", "tests/__init__.py", "tests/data/__init__.py", "tests/new_helpers.py"):
         assert (project / name).exists(), name
     assert (project / "tox.ini").read_text() == "[tox]\n[testenv]\n"
+
+
+def test_a_run_after_a_kill_puts_back_a_check_that_leads_in_a_circle(project: Path) -> None:
+    agent = "ln -sf style.py tools/style.py; kill -9 $(cut -d' ' -f4 /proc/$PPID/stat)\n"
+    (project.parent / "agent.sh").write_text(agent)
+    jumar(project, "run", check=-9)
+    (project.parent / "agent.sh").write_text(SOLVE + "ln -s circle circle\n")
+
+    assert call("run", "--json", check=0).document["verified"] is True
+    assert (project / "tools/style.py").read_text() == FILES["tools/style.py"]
 
 
 def test_without_protect_new_configuration_is_held_against_nobody(project: Path) -> None:

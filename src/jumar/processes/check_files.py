@@ -228,7 +228,7 @@ def _program(word: str, workdir: Path, base: Path) -> Iterator[Path]:
         return
     yield path
     if path.is_symlink():
-        target = path.resolve()
+        target = Path(os.path.realpath(path))
         if _below(target, (workdir, base)):
             yield target
 
@@ -265,7 +265,7 @@ def _file(path: Path, source: CheckSource, workdir: Path) -> CheckFile | None:
         return None
     in_tree = absolute.is_relative_to(workdir)
     try:
-        digest = digest_of(absolute.resolve())
+        digest = digest_of(Path(os.path.realpath(absolute)))
     except OSError as error:
         raise ConfigError(f"{source.label}: {escape(str(absolute))} cannot be read: {os.strerror(error.errno or 0)}") from None
     shown = absolute.relative_to(workdir).as_posix() if in_tree else os.fspath(absolute)

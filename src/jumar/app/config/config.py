@@ -5,6 +5,7 @@ Only the shape is checked here. What the values mean lives with the rooms that u
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -468,7 +469,7 @@ class JumarConfig(Section):
 
     def directory(self, base: Path) -> Path:
         """The working directory: relative to the configuration's own."""
-        return (base / self.loop.workdir).resolve()
+        return Path(os.path.realpath(base / self.loop.workdir))
 
 
 DEFAULT_NAME = "jumar.toml"

@@ -419,9 +419,10 @@ def _spec(lines: Sequence[str]) -> GitIgnoreSpec:
 
 def _names_of(path: str, entry: os.DirEntry[str]) -> tuple[str, ...]:
     """Return the paths by which a file is a module: a link to a directory is a package, or says which plugins there are."""
-    if not (entry.is_symlink() and entry.is_dir()):
-        return (path,)
-    return tuple(f"{path}/{name}" for name in ("__init__.py", "index.js", "entry_points.txt"))
+    with contextlib.suppress(OSError):  # of a link that leads in a circle, or where nobody may look
+        if entry.is_symlink() and entry.is_dir():
+            return tuple(f"{path}/{name}" for name in ("__init__.py", "index.js", "entry_points.txt"))
+    return (path,)
 
 
 def _after_the_fact(finding: Finding) -> Finding:
