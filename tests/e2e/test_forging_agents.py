@@ -1037,7 +1037,9 @@ def test_a_tree_that_cannot_be_kept_fails_its_iteration_and_no_other(
 def test_a_snapshot_or_a_tree_deleted_while_it_is_scored_ends_nothing(
     tmp_path: Path, attack: str, isolation: str, *, protect: bool
 ) -> None:
-    found = goes_on(bad_pass(tmp_path, isolation, protect, check=IN_SCORING[attack] + "; grep -q words text.md"))
+    place = bad_pass(tmp_path, isolation, protect, check=IN_SCORING[attack] + "; grep -q words text.md")
+    found = goes_on(place)
+    assert [each.name for each in (place / "kept").iterdir()] == ["words.md"]
     assert found[2]["verification_status"] in {"failed", "skipped"}
     assert found[2]["quality_score"] in {None, 12.0}
 

@@ -44,6 +44,8 @@ IN_SCORING: Final[Mapping[str, str]] = {
     "delete the snapshot": "rm -rf {store}/pending/*/artifacts",
     "delete a file of the snapshot": "rm -f {store}/pending/*/artifacts/text.md",
     "delete pending and change the tree": "rm -rf {store}/pending; echo words 99 > text.md",
+    "lead pending to a person's directory": "rm -rf {store}/pending; ln -s {origin}/kept {store}/pending",
+    "lead what waits in a circle": "rm -rf {store}/pending/iteration-002; ln -s iteration-002 {store}/pending/iteration-002",
     "delete the tree": 'cd /; rm -rf "$OLDPWD"',
     "link the tree": 'cd /; rm -rf "$OLDPWD"; ln -s {origin} "$OLDPWD"',
 }

@@ -376,8 +376,7 @@ def outdate(path: str | Path, replaced: float) -> None:
 
 def is_inside(path: Path, root: Path) -> bool:
     """Return whether ``path`` lies below ``root`` once ``..`` and links of its *parents* are resolved."""
-    parent = path.parent.resolve()
-    anchor = root.resolve()
+    parent, anchor = Path(os.path.realpath(path.parent)), Path(os.path.realpath(root))
     return (parent == anchor or anchor in parent.parents) and path.name not in {"", ".", ".."}
 
 

@@ -12,14 +12,13 @@ from functools import partial
 from typing import Any, Final
 
 from jumar.core.codec import Fields
-from jumar.core.files import as_write_error, make_directory
 from jumar.core.text import escape, named
 from jumar.errors import JumarError, StoreWriteError
 from jumar.loop.checks.broken import troubles
 from jumar.loop.checks.runners.suite import count_notes
 from jumar.loop.engine.accounting import begin, ended_if_full, finish, refused_evaluation
 from jumar.loop.engine.run_context import FAILED, Answers, LoopRun, Way, elsewhere, kept_answers, take
-from jumar.loop.engine.step_context import Briefing
+from jumar.loop.engine.step_context import Briefing, keep_logs
 from jumar.loop.engine.verdict import Verdict, first_broken, refuse_broken_start, verdict, with_findings
 from jumar.loop.events.events import PhaseStarted
 from jumar.loop.generators.carry_over import carry_over
@@ -334,8 +333,7 @@ class Evaluation:
 
     def cleared(self, context: StepContext) -> StepContext:
         """Return ``context`` when its directory is free of bytecode that programs before it left, and its logs have a place."""
-        with as_write_error("create", context.log_directory):
-            make_directory(context.log_directory)
+        keep_logs(self.run.store, context.log_directory)
         if self.workspace.gone() is not None:
             return context
         clear_bytecode(

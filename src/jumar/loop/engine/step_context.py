@@ -11,6 +11,7 @@ from jumar.core.files import as_write_error, is_directory, make_directory
 from jumar.core.leftovers import remove_any, remove_tree
 from jumar.core.redaction import current
 from jumar.core.text import escape
+from jumar.errors import StoreDamagedError
 from jumar.loop.engine.run_context import LoopRun
 from jumar.loop.generators.generators import charged_before
 from jumar.loop.generators.memory import Note, question
@@ -70,6 +71,22 @@ def keep_directory(scratch: Path) -> None:
     if os.path.lexists(scratch) and not is_directory(scratch):
         remove_any(scratch)
         make_directory(scratch)
+
+
+def keep_logs(store: LoopStore, logs: Path) -> None:
+    """Make the directory of a step's ``logs``; what a program put there, or on the way, is not followed.
+
+    Errors: :class:`StoreDamagedError` where the loop's own directory is gone, or another.
+    """
+    directory = store.paths.directory
+    store.check_place()
+    if not is_directory(directory):
+        raise StoreDamagedError(f"{escape(str(directory))} was deleted while the loop was at work; `jumar run` begins again")
+    with as_write_error("create", logs):
+        for place in reversed((logs, *logs.parents)):
+            if place.is_relative_to(directory):
+                keep_directory(place)
+        make_directory(logs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
