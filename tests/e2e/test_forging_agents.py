@@ -1038,6 +1038,8 @@ def test_a_snapshot_or_a_tree_deleted_while_it_is_scored_ends_nothing(
     tmp_path: Path, attack: str, isolation: str, *, protect: bool
 ) -> None:
     place = bad_pass(tmp_path, isolation, protect, check=IN_SCORING[attack] + "; grep -q words text.md")
+    with (place / "jumar.toml").open("a") as config:
+        config.write("[[checks]]\nname = 'after it'\ncommand = 'true'\n")
     found = goes_on(place)
     assert [each.name for each in (place / "kept").iterdir()] == ["words.md"]
     assert found[2]["verification_status"] in {"failed", "skipped"}
