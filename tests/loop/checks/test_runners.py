@@ -654,7 +654,10 @@ def test_nodes_own_runner_itself(tmp_path: Path, reporter: str):
         *[(path, True) for path in (".cargo/config.toml", "tests/.cargo/config.toml", ".mvn/maven.config")],
         *[(path, False) for path in ("lib/setup.cfg", "tests/data/pyproject.toml", "lib/.cargo/config.toml", "config.toml")],
         *[(path, True) for path in ("x-1.0.dist-info/entry_points.txt", "tests/x.EGG-INFO/entry_points.txt")],
-        *[(path, True) for path in (".proverc", "web/nyc.config.js", "features/cucumber.mjs", "tox.toml", ".Rprofile", "a/.busted")],
+        *[
+            (path, True)
+            for path in (".proverc", "web/nyc.config.js", "features/cucumber.mjs", "tox.toml", ".Rprofile", "a/.busted")
+        ],
         *[(path, True) for path in ("src/test/resources/junit-platform.properties", "behave.ini")],
         *[(path, True) for path in (".npmrc", "web/.babelrc", "babel.config.js", "web/.swcrc", ".yarnrc.yml")],
         *[(path, False) for path in ("lib/x.egg-info/entry_points.txt", "x.egg-info/PKG-INFO", "entry_points.txt")],
