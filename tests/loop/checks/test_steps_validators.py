@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import threading
 from dataclasses import replace
@@ -35,6 +36,28 @@ def test_exit_code_0_passes(work):
     check = CommandValidator("tests", "echo fine").validate(step)
     assert CheckResult(name="tests", passed=True, exit_code=0, seconds=check.seconds, output_tail="fine\n") == check
     assert "fine\n" == (step.log_directory / "check-tests.log").read_text()
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+@pytest.mark.parametrize(
+    ("command", "before", "passes"),
+    [
+        ("make test", "", False),
+        ("make -j2 test", "", False),
+        ("make test", "make: 'test' is up to date.\n", True),  # at the start too
+        ("make built", "", True),  # its rule makes it
+        ("make test && echo ran", "", True),
+        ("make other", "", True),
+    ],
+)
+def test_a_rule_of_make_that_runs_nothing_as_its_name_is_there_does_not_pass(command, before, passes, work):
+    (work / "Makefile").write_text("test:\n\tfalse\nbuilt:\n\tfalse\nother: test\n")
+    (work / "test").mkdir()
+    (work / "built").touch()
+    step = replace(context(work), baseline_checks=(CheckResult(name="tests", passed=False, exit_code=2, output_tail=before),))
+    check = CommandValidator("tests", command).validate(step)
+    assert (passes, 0) == (check.passed, check.exit_code)
+    assert passes is ("no test ran: test is there, and make takes it for made" not in check.output_tail)
 
 
 @pytest.mark.parametrize(("command", "code"), [("exit 1", 1), ("exit 255", 255), ("kill -SEGV $$", -11), (wild("fail"), 3)])

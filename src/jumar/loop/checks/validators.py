@@ -23,6 +23,7 @@ from jumar.loop.checks.suite_reports import SuiteReports
 from jumar.model.protocols import StepContext
 from jumar.model.records import NO_TESTS, NOT_COLLECTED, CheckResult, Known
 from jumar.processes.captured_output import DEFAULT_OUTPUT_CAP
+from jumar.processes.check_files import runs_tests, simple_commands
 from jumar.processes.functions import ask, check_reference
 from jumar.processes.process import ProcessResult, broken_reason, check_command, check_timeout, run_command, tail
 from jumar.processes.written_files import check_relative, log_name
@@ -42,6 +43,7 @@ _LONGEST_LINE: Final = 2_000
 _LONGEST_ERROR: Final = 120
 _ERROR: Final = re.compile(r"^E {1,20}(\w[\w.]{0,80}(?:Error|Exception|Warning)\b[^\n]*)", re.MULTILINE)
 """The line in which pytest names the error of what it could not import."""
+_UP_TO_DATE: Final = re.compile(r"^g?make: [`'](\S+)' is up to date\.\s*\Z", re.MULTILINE)
 _NO_TESTS: Final = re.compile(r"\bno tests? (?:ran|found|files? found)\b|\bran 0 tests\b|\bno tests? to run\b", re.IGNORECASE)
 _CRASHES: Final = {128 + signal.SIGABRT, 128 + signal.SIGKILL, 128 + signal.SIGSEGV}
 
@@ -114,12 +116,15 @@ class CommandValidator:
         )
         if broken is not None:
             return check
+        idle = self._idle(result, context)
+        if idle is not None:
+            check = _noted(replace(check, passed=False), idle)
         if problem is not None:
             check = replace(check, note=f"{problem}, which its `junit` names; its output is read instead")
         counted = check if self._known == "none" else self._counted(check, suite, context)
         if counted.tests is None and self._known != "none" and not counted.note:
             counted = replace(counted, note=_why_no_test(suite, result))
-        if result.exit_code == 0 and not _contradicted(counted, context):
+        if result.exit_code == 0 and idle is None and not _contradicted(counted, context):
             return counted
         counted = replace(counted, passed=False)
         failing, unknown = self._failing(counted, result, suite, problem)
@@ -128,6 +133,15 @@ class CommandValidator:
             return counted
         compared = _against_start(counted, unknown, context)
         return replace(compared, passed=compared.passed and not (compared.tests and compared.tests.missing))
+
+    def _idle(self, result: ProcessResult, context: StepContext) -> str | None:
+        """Return that make, of which nothing else follows, ran no test, as a file or directory has the name of its rule."""
+        said = _UP_TO_DATE.search(result.stdout) if result.exit_code == 0 else None
+        start = _start_of(self.name, context)
+        if said is None or start is None or said[0].strip() in start.output_tail or runs_tests(f"make {said[1]}") is None:
+            return None
+        *_, last = simple_commands(self._command)
+        return f"no test ran: {said[1]} is there, and make takes it for made; .PHONY: {said[1]}" if said[1] in last else None
 
     def _run(self, context: StepContext, environment: Mapping[str, str]) -> ProcessResult:
         return run_command(
