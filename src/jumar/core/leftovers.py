@@ -179,7 +179,7 @@ def _remove_tree(path: Path) -> None:
 
 def remove_any(path: Path) -> None:
     """Delete a file, a link, or a directory and all below it. A missing path is fine."""
-    if path.is_dir() and not path.is_symlink():
+    if not path.is_symlink() and path.is_dir():  # a link may lead where nobody may look
         remove_tree(path)
     else:
         path.unlink(missing_ok=True)
