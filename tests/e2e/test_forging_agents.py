@@ -1046,6 +1046,16 @@ def test_a_snapshot_or_a_tree_deleted_while_it_is_scored_ends_nothing(
     assert found[2]["quality_score"] in {None, 12.0}
 
 
+def test_the_folder_of_a_protected_file_that_is_closed_while_it_is_scored_ends_nothing(tmp_path: Path) -> None:
+    if without_rights() is None:
+        pytest.skip("every file can be read here")
+    place = bad_pass(tmp_path, "none", True, check="rm -r kept; mkdir -p kept/x; chmod 0 kept; grep -q words text.md")
+    (place / "kept/test_more.py").write_text("")
+    found = goes_on(place)
+    assert found[2]["verification_status"] == "failed"
+    assert (place / "kept/test_more.py").exists()
+
+
 RUNS = {"full": 500}.get(os.environ.get("JUMAR_SWEEP", ""), 60)
 
 TEST = "import text\nassert text.WORDS < 50\n"

@@ -33,6 +33,7 @@ from jumar.loop.snapshots.snapshot import StatCache
 from jumar.loop.store.layout import ARTIFACTS
 from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.tamper_check import Damage, StoreWatch
+from jumar.loop.workspace.clearing import open_folders
 from jumar.loop.workspace.surroundings import Surroundings
 from jumar.loop.workspace.workspace import Workspace
 from jumar.model.records import ArtifactDetail
@@ -169,6 +170,7 @@ class Guard:
         shadows = tuple(path for path in there if not files.is_directory(workspace.directory / path))  # which would not run
         if not self._start.entries and not new and not shadows:
             return led
+        open_folders(workspace.directory, {path.rpartition("/")[0] for path in self._start.entries})
         self._clear_directories(workspace)
         plan = self._difference(workspace, (*new, *shadows))
         if not plan.write and not plan.delete:
