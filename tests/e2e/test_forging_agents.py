@@ -788,6 +788,10 @@ CLOSED = {
     "what waits": "{store}/pending",
     "its other parts": "{store}/decisions {store}/checks {store}/recheck {store}/scratch/*",
     "a snapshot": "{store}/iterations/iteration-001/artifacts",
+    "another iteration": "{store}/iterations/iteration-000",
+    "the checks that it has": "{store}/checks/0001",
+    "all loops": "{store}/..",
+    "a loop that is none": "$(mkdir -p {store}/../zz && echo {store}/../zz)",
     "the root": "{store}/../..",
     "the locks": "{store}/../../locks {store}/../../locks/*",
     "all trees": "{store}/../../work",
@@ -796,15 +800,37 @@ CLOSED = {
 
 @pytest.mark.skipif(without_rights() is None, reason="every file can be read here")
 @pytest.mark.matrix
+@pytest.mark.parametrize("kill", [False, True], ids=["", "killed"])
 @pytest.mark.parametrize("isolation", ["none", "copy"])
 @pytest.mark.parametrize("attack", CLOSED)
-def test_what_is_closed_to_its_owner_is_opened_again(tmp_path: Path, attack: str, isolation: str) -> None:
-    place = bad_pass(tmp_path, isolation, protect=False, act=f"os.system(f'chmod 0 {CLOSED[attack]} 2>/dev/null')")
-    command = [*(without_rights() or []), sys.executable, "-m", "jumar.cli.entry", "run", "--no-input"]
-    ended = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False, timeout=60, stdin=subprocess.DEVNULL)
-    assert ended.returncode == 0, ended.stdout + ended.stderr
+def test_what_is_closed_to_its_owner_is_opened_again(tmp_path: Path, attack: str, isolation: str, *, kill: bool) -> None:
+    act = f"if number == 2: os.system(f'chmod 0 {CLOSED[attack]} 2>/dev/null')"
+    place = project(tmp_path, act, isolation=isolation, kill=kill)
+    for code in (-9, 0) if kill else (0,):
+        ended = run_without_rights(place)
+        assert code == ended.returncode, ended.stdout + ended.stderr
     assert [one["quality_score"] for one in records(place)] == [10.0, 11.0, 12.0, 13.0, 14.0]
     assert verify(LoopStore.open(place / ".jumar/loops/t")).problems == ()
+
+
+@pytest.mark.skipif(without_rights() is None, reason="every file can be read here")
+@pytest.mark.parametrize("isolation", ["none", "copy"])
+def test_the_folder_of_a_check_that_is_closed_before_a_kill_is_opened_again(tmp_path: Path, isolation: str) -> None:
+    act = f"os.path.exists('{tmp_path}/calls.log.killed') or os.system('rm -r tests; mkdir tests; chmod 0 tests')"
+    place = project(tmp_path, act, isolation=isolation, kill=True)
+    (place / "tests").mkdir()
+    (place / "tests/check.sh").write_text("grep -q words text.md\n")
+    config = (place / "jumar.toml").read_text().replace("grep -q words text.md", "sh tests/check.sh")
+    (place / "jumar.toml").write_text(config)
+    for code in (-9, 0):
+        ended = run_without_rights(place)
+        assert code == ended.returncode, ended.stdout + ended.stderr
+    assert [one["verification_status"] for one in records(place)] == ["passed"] * 5
+
+
+def run_without_rights(place: Path) -> subprocess.CompletedProcess[str]:
+    command = [*(without_rights() or []), sys.executable, "-m", "jumar.cli.entry", "run", "--no-input"]
+    return subprocess.run(command, cwd=place, capture_output=True, text=True, check=False, timeout=60, stdin=subprocess.DEVNULL)
 
 
 ACL = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", tag, 0, 0xFFFFFFFF) for tag in (1, 4, 32))  # no rights for anybody
@@ -831,9 +857,8 @@ def test_an_acl_that_closes_what_is_made_in_a_directory_goes(tmp_path: Path, whe
     act = f"[os.setxattr(one, 'system.posix_acl_default', {ACL!r}) for one in {where} if os.path.isdir(one)]\n"
     act += "'sub' in os.listdir() and pathlib.Path('sub/text.md').write_text('words')"
     place = project(tmp_path, act, isolation=isolation, kill=kill)
-    command = [*(without_rights() or []), sys.executable, "-m", "jumar.cli.entry", "run", "--no-input"]
     for code in (-9, 0) if kill else (0,):
-        ended = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False, timeout=60)
+        ended = run_without_rights(place)
         assert code == ended.returncode, ended.stdout + ended.stderr
     assert [0, 1, 2, 3, 4] == [one["iteration_number"] for one in records(place)]
     assert verify(LoopStore.open(place / ".jumar/loops/t")).problems == ()
@@ -990,9 +1015,7 @@ def bad_pass(tmp_path: Path, isolation: str, protect: bool, *, act: str = "pass"
 
 def goes_on(place: Path) -> list[dict[str, Any]]:
     """Run the loop; return its records: every iteration is there, the others are good, and the person's files are theirs."""
-    rights = without_rights()
-    command = [*(rights or []), sys.executable, "-m", "jumar.cli.entry", "run", "--no-input"]
-    ended = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False, timeout=60, stdin=subprocess.DEVNULL)
+    ended = run_without_rights(place)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     found = records(place)
     assert [one["status"] for one in found if one["iteration_number"] != 2] == ["ok"] * 4

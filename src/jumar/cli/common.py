@@ -48,7 +48,7 @@ def root_option(function: F) -> F:
     """Add ``--root``: the folder that holds ``loops/``."""
     option = click.option(
         "--root",
-        type=click.Path(path_type=Path, file_okay=False),
+        type=click.Path(path_type=Path, file_okay=False, readable=False),  # one that was closed is opened
         envvar="JUMAR_ROOT",
         default=DEFAULT_ROOT,
         show_default=True,

@@ -227,7 +227,7 @@ def _program(word: str, workdir: Path, base: Path) -> Iterator[Path]:
     if path is None or is_interpreter(path.name):
         return
     yield path
-    if path.is_symlink():
+    if os.path.islink(path):  # False, too, where a program closed the directory
         target = Path(os.path.realpath(path))
         if _below(target, (workdir, base)):
             yield target

@@ -19,10 +19,11 @@ from jumar.errors import ConfigError, ForgedError, JumarError
 from jumar.loop.decisions.plan import plan_apply
 from jumar.loop.engine.verdict import never_begun
 from jumar.loop.ranking.stopping import evaluate_stop
+from jumar.loop.store.creation import is_foreign
 from jumar.loop.store.in_force import artifact_rules, config_now, criteria_of, is_made_up, standing
 from jumar.loop.store.layout import UNREADABLE, LoopPaths, list_loops, loops_directory, standing_of
 from jumar.loop.store.loop_reader import LoopReader
-from jumar.loop.store.loop_store import LoopStore
+from jumar.loop.store.loop_store import LoopStore, has_iterations
 from jumar.loop.store.reading import attempt_names
 from jumar.loop.store.running import by_creation
 from jumar.model.selection import DONE_REASONS, LIMIT_REASONS
@@ -77,7 +78,10 @@ def choose_loop(request: RunRequest, workdir: Path, same: Callable[[LoopReader],
         if newest.unbegun or request.resume == "require" or not _is_past(request, workdir, newest.loop_id, same):
             return newest
         told = f"loop '{newest.loop_id}' reached its target, and the directory is not what it left any more: this is a new loop"
-    if name in taken and (numbered or given is None):
+    paths = LoopPaths(loops_directory(root) / name)
+    if name in taken and not (numbered or given is None or is_foreign(paths.directory) or has_iterations(paths)):
+        told = f"there is no loop in {escape(os.fspath(paths.directory))}, which stays as it is: this is a new loop"
+    if name in taken and (numbered or given is None or told):
         return LoopChoice(_next(name, taken), fresh=True, told=told)
     return LoopChoice(name, fresh=name not in taken)
 

@@ -47,7 +47,15 @@ from jumar.loop.settings import GuardRules, LoopSettings, achievable
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.loop.snapshots.tree_size import TreeSize
 from jumar.loop.store.in_force import MADE_UP, artifact_rules, config_now
-from jumar.loop.store.layout import LoopPaths, check_loop_id, loops_directory, prepare_root, tidy_removed, tidy_root
+from jumar.loop.store.layout import (
+    LoopPaths,
+    check_loop_id,
+    loops_directory,
+    open_to_owner,
+    prepare_root,
+    tidy_removed,
+    tidy_root,
+)
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.repair import set_aside
@@ -187,6 +195,7 @@ def in_force(request: RunRequest) -> tuple[RunRequest, LoopChoice]:
     Errors: :class:`ConfigError` where no earlier command line makes it whole, or one held a secret.
     """
     choice = _choice(request)
+    open_to_owner(LoopPaths(loops_directory(request.root) / choice.loop_id), folders_only=True)
     store = None if choice.fresh else _reader(request, choice.loop_id)
     kept = {} if store is None or request.lay is None else held(request.options, store)
     if request.refused is not None and "agent" not in kept:

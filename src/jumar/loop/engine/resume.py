@@ -17,7 +17,7 @@ from jumar.loop.ranking.ratchet import choose_parent
 from jumar.loop.snapshots.restore import RestorePlan
 from jumar.loop.snapshots.snapshot import store_again
 from jumar.loop.store.in_force import evidence_of, last_applied
-from jumar.loop.store.layout import iteration_name, open_to_owner
+from jumar.loop.store.layout import iteration_name
 from jumar.loop.store.reading import given_up
 from jumar.loop.store.staging import Pending
 from jumar.loop.workspace.clearing import why_of_the_tree
@@ -36,7 +36,6 @@ def recover(run: LoopRun, trees: Trees) -> None:
     the recorded parent's is set aside and restored, and what of it is missing among the objects is stored again.
     """
     store = run.store
-    open_to_owner(store.paths, folders_only=True)
     for attempt in [attempt for attempt in store.attempts() if attempt.end is None]:
         _write_off(run, attempt)
     completed = _complete_pending(run, trees)

@@ -81,6 +81,7 @@ def loops_directory(root: Path) -> Path:
     :class:`jumar.errors.StoreDamagedError` where nobody can tell them apart.
     """
     known = places_of_loops(root)
+    _open_again(root, known[1].parent, *known)
     there = [place for place in known if place.is_dir() or place.with_name(_RUNS).is_dir()]
     if len(there) < len(known):
         return there[0] if there else known[is_among_packages(root)]
@@ -91,6 +92,13 @@ def loops_directory(root: Path) -> Path:
             " one of the two was put there: move it elsewhere"
         )
     return known[worth.index(max(worth))]
+
+
+def _open_again(*places: Path) -> None:
+    """Let the owner list and enter directories that a program of a loop has closed."""
+    for place in places:
+        if not os.access(place, os.R_OK | os.X_OK):
+            give_rights(place)
 
 
 def _loop_files(loops: Path) -> list[Path]:
@@ -191,7 +199,7 @@ def prepare_root(root: Path, loops: Path | None = None) -> None:
 
 def list_loops(root: Path) -> tuple[str, ...]:
     """Return the names of the loops below ``root``, sorted; empty when there are none."""
-    return tuple(sorted(folder.name for folder in loop_folders(root) if (folder / "loop.json").is_file()))
+    return tuple(sorted(folder.name for folder in loop_folders(root) if os.path.isfile(folder / "loop.json")))
 
 
 def loop_folders(root: Path) -> list[Path]:
@@ -200,7 +208,9 @@ def loop_folders(root: Path) -> list[Path]:
         return []
     with os.scandir(loops_directory(root)) as listing:
         names = [entry.name for entry in listing if not entry.name.startswith(".") and _leads_to_directory(entry)]
-    return [loops_directory(root) / name for name in sorted(names, key=natural_order)]
+    folders = [loops_directory(root) / name for name in sorted(names, key=natural_order)]
+    _open_again(*folders)
+    return folders
 
 
 def natural_order(name: str) -> tuple[tuple[int, str], ...]:
@@ -308,8 +318,11 @@ def replaced(paths: LoopPaths) -> list[str]:
 
     Those that are ours and were closed are opened. The caller holds the lock.
     """
-    places = (*paths.subdirectories, paths.checks, paths.recheck, paths.directory / LOGS)
-    return moved_away(paths.directory, places, around=_around(paths))
+    return moved_away(paths.directory, _of_records(paths), around=_around(paths))
+
+
+def _of_records(paths: LoopPaths) -> tuple[Path, ...]:
+    return (*paths.subdirectories, paths.checks, paths.recheck, paths.directory / LOGS)
 
 
 def tidy_root(root: Path) -> list[str]:
@@ -324,7 +337,8 @@ def tidy_root(root: Path) -> list[str]:
         raise UsageError(f"{escape(str(root))} is no directory: remove it, or choose another one with --root")
     loops = loops_directory(root)
     with as_write_error("set something aside in", root):
-        told = moved_away(root, (root / LOCKS, root / WORK, root / REPLIES, root / OBJECTS))
+        _open_again(*(place for folder in loop_folders(root) for place in _of_records(LoopPaths(folder))))
+        told = moved_away(root, (root / LOCKS, root / WORK, root / REPLIES, root / OBJECTS), around=(root, loops))
         if not list_loops(root):
             told += moved_away(root, (loops,))
         entries = loops.iterdir() if loops.is_dir() else ()

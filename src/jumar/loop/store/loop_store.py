@@ -110,7 +110,7 @@ class LoopStore(LoopReader):
         if not paths.loop_json.exists():
             if is_foreign(paths.directory):
                 import_foreign(paths)
-            elif _has_iterations(paths):
+            elif has_iterations(paths):
                 raise StoreDamagedError(f"{paths.loop_json} is missing, but there are iterations; restore it from a backup")
             else:
                 raise NotFoundError(f"there is no loop in {escape(os.fspath(directory))}")
@@ -470,7 +470,8 @@ class LoopStore(LoopReader):
         return None if newest is None else Base(newest, self.manifest(newest))
 
 
-def _has_iterations(paths: LoopPaths) -> bool:
+def has_iterations(paths: LoopPaths) -> bool:
+    """Whether iterations are recorded, though the directory may be no loop any more: its ``loop.json`` may be gone."""
     try:
         with os.scandir(paths.iterations) as listing:
             return any(os.path.exists(os.path.join(entry.path, METRICS)) for entry in listing)

@@ -193,6 +193,7 @@ class StoreWatch:
             return
         paths = self._files(key)
         for index, path in enumerate(paths):
+            self._open(Path(path).parent)
             now = files.content_of(path)
             if before is not None and not files.holds(path, before[index]):
                 yield self._mend(Path(path), now, before[index])
@@ -212,6 +213,12 @@ class StoreWatch:
         except OSError:
             return Damage(self._shown(path), f"{what} and could not be put back", mended=False)
         return Damage(self._shown(path), what, mended=True)
+
+    def _open(self, directory: Path) -> None:
+        """Give the owner the rights back to ``directory`` and those above it in the store."""
+        for there in (*reversed(directory.parents), directory):
+            if self._paths.directory in there.parents:
+                leftovers.give_rights(there)
 
     def _own_directory(self, directory: Path) -> None:
         """Make ``directory`` one of the store's own: a link or a file in the place of it, or above it, is moved away."""

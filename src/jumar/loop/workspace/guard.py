@@ -122,6 +122,7 @@ class Guard:
             kept = (generation, self._keep(generation, workspace))
         self._start, self._copies = kept[1], PlainFiles(self._store.paths.checks_of(kept[0]) / ARTIFACTS)
         self._outside = tuple(file for file in self._rules.files if file.path not in self._start.entries)
+        self._open_folders(workspace)
         plan = self._difference(workspace)
         if plan.write:
             present = [detail.path for detail in plan.write if os.path.lexists(workspace.directory / detail.path)]
@@ -170,7 +171,7 @@ class Guard:
         shadows = tuple(path for path in there if not files.is_directory(workspace.directory / path))  # which would not run
         if not self._start.entries and not new and not shadows:
             return led
-        open_folders(workspace.directory, {path.rpartition("/")[0] for path in self._start.entries})
+        self._open_folders(workspace)
         self._clear_directories(workspace)
         plan = self._difference(workspace, (*new, *shadows))
         if not plan.write and not plan.delete:
@@ -309,6 +310,9 @@ class Guard:
         return (
             Finding(message=f"{_COMMONDIR}, by which git takes settings and hooks from elsewhere, was put there and removed"),
         )
+
+    def _open_folders(self, workspace: Workspace) -> None:
+        open_folders(workspace.directory, {path.rpartition("/")[0] for path in self._start.entries})
 
     def _clear_directories(self, workspace: Workspace) -> None:
         """Remove directories that stand where a file of a check belongs."""
