@@ -97,6 +97,20 @@ def test_a_worktree_equals_the_tree_as_it_lies(repository: Path) -> None:
 
 
 @needs_git
+@pytest.mark.parametrize("most", [3, 4])
+def test_a_large_tree_is_not_made_in_silence(project: Path, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    git(project, "init", "-q")
+    git(project, "-c", "user.name=a", "-c", "user.email=a@x", "commit", "-q", "--allow-empty", "-m", "first")
+    monkeypatch.setattr("jumar.loop.workspace.workspace._MANY", most)
+    told: list[str] = []
+    isolations: tuple[Isolation, ...] = ("copy", "worktree", "none")
+    for isolation in isolations:
+        Workspace(store_of(project, loop_id=isolation), settings_of(project, isolation, isolation), tell=told.append).prepare()
+    kinds = ["copy", "worktree"] if most == 3 else []
+    assert [f"the {kind} of 4 files that the loop works in is being made" for kind in kinds] == told
+
+
+@needs_git
 def test_what_the_loop_keeps_comes_along_although_git_ignores_it(repository: Path) -> None:
     rules = ArtifactRules(include=("ignored/big",))
     workspace = Workspace(store_of(repository), settings_of(repository, "worktree", rules=rules))

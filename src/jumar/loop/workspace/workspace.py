@@ -39,6 +39,7 @@ _GIT: Final = ".git"
 _LINKED: Final = "worktrees"  # of a repository: a copy of it must not reach the person's other trees
 _IGNORES: Final = ".gitignore"
 _TIMEOUT: Final = 30
+_MANY: Final = 10_000  # files that are not made in a moment
 
 
 class Workspace:
@@ -101,6 +102,8 @@ class Workspace:
         """Make the tree anew. What stands in its place goes; of a link only the link, and so where one leads there."""
         kept = self._rules.list(self.origin, never=(self.root,))
         self._rules.check_quota(self.origin, kept)
+        if len(kept) > _MANY:
+            self._tell(f"the {self._kind} of {len(kept):,} files that the loop works in is being made")
         self._make_place()
         with as_write_error("create", self.tree):
             if not is_directory(self.tree):
