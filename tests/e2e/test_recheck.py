@@ -90,6 +90,23 @@ def test_what_passes_only_with_what_no_snapshot_holds_is_told(place: Path) -> No
     assert call("verify", "t").code == 0
 
 
+@pytest.mark.parametrize("hidden", ["mkdir cache", "mkdir -p cache/a/b", "mkfifo cache", "mkdir cache; mkfifo cache/pipe"])
+def test_what_no_snapshot_can_hold_does_not_ship_either(place: Path, hidden: str) -> None:
+    (place / "check.sh").write_text("test -e cache || grep -q right app\n")
+    found = run(place, f"{hidden}; echo 0.9 > score")
+    assert answer(found) == (1, True, False)
+    assert "fails without cache" in found["rechecked_because"]
+    assert (place / "cache").exists()
+
+
+@pytest.mark.parametrize("there", ["mkdir cache", "mkfifo cache"])
+def test_what_no_snapshot_can_hold_stays_where_it_was_there_at_the_start(place: Path, there: str) -> None:
+    os.system(there)
+    (place / "check.sh").write_text("test -e cache && grep -q right app\n")
+    found = run(place, FIXED, WORSE)
+    assert answer(found) == (1, True, True)
+
+
 def test_strict_takes_verified_away_and_the_next_best_is_tried(place: Path) -> None:
     found = run(place, BUILD, f"rm -r build; {FIXED}", WORSE, loop='recheck = "strict"')
 

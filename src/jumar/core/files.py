@@ -23,7 +23,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
 
-from jumar.core.leftovers import is_of_the_machine, sweep_once, temporary_name
+from jumar.core.leftovers import folders_of, is_of_the_machine, sweep_once, temporary_name
 from jumar.errors import ArtifactError, StoreDamagedError, StoreWriteError
 
 _CHUNK = 1 << 20
@@ -218,8 +218,8 @@ def sync_tree(root: Path, *, entries: int = 0) -> None:
         return
     directories: list[Path] = [root]
     regular: list[Path] = []
-    for directory, names, files in os.walk(root):
-        directories += [Path(directory, name) for name in names if not Path(directory, name).is_symlink()]
+    for directory, names, files in folders_of(root):
+        directories += [Path(directory, name) for name in names]
         regular += [Path(directory, name) for name in files]
     if len(directories) + len(regular) > _SYNCFS_FROM and _syncfs(root):
         return
@@ -334,33 +334,54 @@ def is_directory(path: str | Path) -> bool:
         return False
 
 
+_READS = stat.S_IRUSR | stat.S_IXUSR
+
+
 def walk(
     root: Path, *, prune: Callable[[str], bool] | None = None, lenient: bool = False
 ) -> Iterator[tuple[str, os.DirEntry[str]]]:
     """Yield ``(relative POSIX path, entry)`` for everything below ``root`` that is not a directory, sorted by name.
 
     Links are yielded, never followed, so the walk cannot leave ``root``. ``prune`` gets the relative path of a directory with a
-    trailing slash and returns True to skip it. ``lenient``: a directory that cannot be read is passed over.
+    trailing slash and returns True to skip it. ``lenient``: a directory that its owner may not read is open to him as long as the
+    walk takes, since a program may find by its name what no list shows; one that cannot be read even so is passed over.
     """
     pending: list[tuple[str, str]] = [("", os.fspath(root))]
-    while pending:
-        prefix, directory = pending.pop()
-        try:
-            with os.scandir(directory) as listing:
-                entries = sorted(listing, key=lambda entry: entry.name)
-        except OSError:
-            if not lenient:
-                raise
-            continue
-        below: list[tuple[str, str]] = []
-        for entry in entries:
-            relative = prefix + entry.name
-            if entry.is_dir(follow_symlinks=False):
-                if prune is None or not prune(relative + "/"):
-                    below.append((relative + "/", entry.path))
-            else:
-                yield relative, entry
-        pending.extend(reversed(below))
+    with contextlib.ExitStack() as closing:
+        while pending:
+            prefix, directory = pending.pop()
+            if lenient:
+                _open_for_now(directory, closing)
+            try:
+                with os.scandir(directory) as listing:
+                    entries = sorted(listing, key=lambda entry: entry.name)
+            except OSError:
+                if not lenient:
+                    raise
+                continue
+            below: list[tuple[str, str]] = []
+            for entry in entries:
+                relative = prefix + entry.name
+                if entry.is_dir(follow_symlinks=False):
+                    if prune is None or not prune(relative + "/"):
+                        below.append((relative + "/", entry.path))
+                else:
+                    yield relative, entry
+            pending.extend(reversed(below))
+
+
+def _open_for_now(directory: str, closing: contextlib.ExitStack) -> None:
+    """Let the owner list and enter a directory until ``closing`` ends."""
+
+    def close(mode: int) -> None:
+        with contextlib.suppress(OSError):
+            os.chmod(directory, mode)
+
+    with contextlib.suppress(OSError):
+        mode = os.lstat(directory).st_mode
+        if mode & _READS != _READS and stat.S_ISDIR(mode):
+            os.chmod(directory, stat.S_IMODE(mode) | _READS)
+            closing.callback(close, stat.S_IMODE(mode))
 
 
 def outdate(path: str | Path, replaced: float) -> None:

@@ -17,6 +17,7 @@ import shutil
 import stat
 import struct
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -127,6 +128,24 @@ def remove_tree(path: Path) -> None:
         if error.errno != errno.EMFILE:
             raise
         _remove_deep(path)
+
+
+def folders_of(root: str | os.PathLike[str]) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Yield each directory from ``root`` on, its directories, its other names, as ``os.walk`` does, without what cannot be read.
+
+    However deep they lie: that of Python 3.11 calls itself for each level. Who asks may take directories out of the list.
+    """
+    pending = [os.fspath(root)]
+    while pending:
+        directory = pending.pop()
+        try:
+            with os.scandir(directory) as listing:
+                entries = {entry.name: entry.is_dir(follow_symlinks=False) for entry in listing}
+        except OSError:
+            continue
+        folders = [name for name, is_folder in entries.items() if is_folder]
+        yield directory, folders, [name for name, is_folder in entries.items() if not is_folder]
+        pending += [f"{directory}/{name}" for name in reversed(folders)]
 
 
 def _remove_deep(path: Path) -> None:

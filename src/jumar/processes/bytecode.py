@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -56,7 +57,7 @@ def clear_bytecode(
     for path, entry in files.walk(root, prune=installed(root, ours), lenient=True):
         if not is_bytecode(path) or path in compiled:
             continue
-        with contextlib.suppress(FileNotFoundError):
+        with _not_to_be_run(), contextlib.suppress(FileNotFoundError):
             if CACHE in path.split("/") or not known(path, entry.stat(follow_symlinks=False)):
                 _delete(Path(entry.path))
     if prefix := environment.get(_PREFIX):
@@ -65,11 +66,24 @@ def clear_bytecode(
                 leftovers.remove_tree(root / prefix / place.lstrip("/"))
 
 
+@contextlib.contextmanager
+def _not_to_be_run() -> Generator[None]:
+    """Leave alone what no program can open: its path is too long, or its directory somebody else's."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in {errno.ENAMETOOLONG, errno.EACCES}:
+            raise
+
+
 def _delete(path: Path) -> None:
+    """Delete a file. Errors: :class:`jumar.errors.StoreWriteError` for one that is marked immutable, which a person clears."""
     try:
         path.unlink()
     except PermissionError:
-        with contextlib.suppress(PermissionError):  # the directory is somebody else's, who wrote this too
+        if os.geteuid() not in {0, path.parent.stat().st_uid}:
+            return  # the directory is somebody else's, who wrote this too
+        with files.as_write_error("remove the bytecode", path):
             path.parent.chmod(stat.S_IMODE(path.parent.stat().st_mode) | stat.S_IRWXU)
             path.unlink()
 

@@ -25,6 +25,7 @@ from jumar.loop.store.layout import LoopPaths, list_loops, loops_directory
 from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.running import locked_tree
 from jumar.loop.store.trust import place_of
+from jumar.loop.workspace.clearing import open_folders
 from jumar.loop.workspace.workspace import Workspace
 from jumar.processes.process_tree import end_strays
 
@@ -63,6 +64,7 @@ class Aside:
             with files.as_write_error("set aside what lies in", self._tree):
                 for path in listed:
                     (self._aside / path).parent.mkdir(parents=True, exist_ok=True)
+                    open_folders(self._tree, [*parents_of(path), path])  # closed, none of it can be moved
                     with contextlib.suppress(FileNotFoundError):
                         (self._tree / path).rename(self._aside / path)
             yield
@@ -91,7 +93,7 @@ class Aside:
 
     def _left(self) -> bool:
         """Remove what is empty of the place where things are aside; return whether anything is left there."""
-        for directory, _, _ in os.walk(self._aside, topdown=False):
+        for directory in reversed([directory for directory, _, _ in leftovers.folders_of(self._aside)]):
             with contextlib.suppress(OSError):
                 Path(directory).rmdir()
         return os.path.lexists(self._aside)

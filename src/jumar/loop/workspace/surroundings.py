@@ -9,7 +9,6 @@ because it changes when another project comes or goes.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
 from collections.abc import Iterable, Iterator
@@ -17,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from jumar.core import files
+from jumar.core.leftovers import is_of_the_machine
 from jumar.loop.snapshots.scan import ALWAYS_OUT, parents_of
 from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.reading import TreeStart
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 _OUT: Final = tuple(f"/{name}/" for name in ALWAYS_OUT)
+_UNKNOWN: Final = "?"
+_TOP: Final = "/"
 _NO_VERDICT: Final = ".pytest_cache/"  # holds which tests failed last and nothing that decides whether they do now
 _NO_VERDICTS: Final = tuple(
     _NO_VERDICT + name
@@ -139,8 +141,10 @@ class Surroundings:
         free = _Free((tree if tree.touched is not None or main is None else main).touched or frozenset(), self._own)
         look = _Look(workspace, there)
         now = look.stamps
+        if _TOP not in tree.entries:  # noted by an older jumar, which looked at no directories
+            now = {path: stamp for path, stamp in now.items() if not path.endswith("/")}
         differ = {path for path in now.keys() | tree.entries.keys() if now.get(path) != tree.entries.get(path)}
-        differ = {path for path in differ if path not in there and not free.holds(path)}
+        differ = {path for path in differ if (path not in there or path in now) and not free.holds(path)}
         staying = (*there, *(path for path in now if path not in differ), *look.never)
         return Differences(
             new=tuple(sorted(path for path in differ if path not in tree.entries)),
@@ -189,28 +193,49 @@ class _Free:
 
 
 class _Look:
-    """One walk through a tree: the stamp of everything that is not ``kept``, links and special files too, by path.
+    """One walk through a tree: the stamp of everything that no snapshot with the paths ``kept`` holds, by path.
 
-    ``never`` are the directories that are not looked into: repositories and the store.
+    That are links, special files and, a slash behind them, directories with nothing in them, too. ``never`` are the directories
+    that are not looked into: repositories and the store.
     """
 
     def __init__(self, workspace: Workspace, kept: frozenset[str]) -> None:
         self.never: list[str] = []
-        self.stamps: dict[str, str] = {}
+        self.stamps: dict[str, str] = {_TOP: ""}
+        self._folders: list[str] = []
         self._store = os.path.realpath(workspace.root)
         self._top = os.fspath(workspace.directory)
         self._packages: tuple[str, ...] = ()
         self._holds_packages = installed(workspace.directory, sorted(kept))
+        holding: set[str] = set()
         for path, entry in files.walk(workspace.directory, prune=self._prune, lenient=True):
-            if path in kept or (CACHE in path and is_bytecode(path) and not path.startswith(self._packages)):
+            holding.add(path.rpartition("/")[0])
+            special = not (entry.is_file(follow_symlinks=False) or entry.is_symlink())
+            if (path in kept and not special) or (CACHE in path and is_bytecode(path) and not path.startswith(self._packages)):
                 continue
             if entry.name in ALWAYS_OUT or entry.path == os.fspath(workspace.root):  # a link to one
                 self.never.append(path)
                 continue
             if _NO_VERDICT in path and path.endswith(_NO_VERDICTS):
                 continue
-            with contextlib.suppress(FileNotFoundError):
-                self.stamps[path] = _stamp(entry.stat(follow_symlinks=False))
+            try:
+                status = entry.stat(follow_symlinks=False)
+                self.stamps[path] = f"{status.st_mode:o}" if special else _stamp(status)
+            except FileNotFoundError:
+                continue
+            except OSError as error:  # its path is too long, or its directory somebody else's
+                if is_of_the_machine(error):
+                    raise
+                self.stamps[path] = _UNKNOWN
+        self._note_bare({*holding, *(path.rstrip("/").rpartition("/")[0] for path in self.never)})
+
+    def _note_bare(self, holding: set[str]) -> None:
+        """Note the directories that hold nothing, but caches and packages; ``holding`` are those around something."""
+        for path in sorted(self._folders, key=len, reverse=True):  # what holds a directory comes after it
+            folder = path[:-1]
+            if folder not in holding and CACHE not in path and _NO_VERDICT not in path and not path.startswith(self._packages):
+                self.stamps[path] = ""
+            holding.add(folder.rpartition("/")[0])
 
     def _prune(self, path: str) -> bool:
         if self._packages and path.startswith(self._packages) and not path.endswith(_OUT):
@@ -221,6 +246,7 @@ class _Look:
             return True
         if self._holds_packages(path):
             self._packages = (*self._packages, path)
+        self._folders.append(path)
         return False
 
 
