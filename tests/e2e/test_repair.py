@@ -63,6 +63,26 @@ def test_after_a_repair_the_loop_goes_on(place: Path, case: str, *, ours: bool) 
         jumar(place, command, "t", check=0)
 
 
+@pytest.mark.parametrize(
+    "where", ["", "logs", "set-aside/0001", "recheck/aside", "iterations/iteration-001/artifacts", "undo/0009"]
+)
+def test_however_deep_directories_lie_the_loop_goes_on_and_can_be_repaired_and_removed(place: Path, where: str) -> None:
+    loop, here = place / ".jumar/loops/t", Path.cwd()
+    (loop / where / "deep").mkdir(parents=True)
+    os.chdir(loop / where / "deep")
+    try:
+        for _ in range(1_500):
+            os.mkdir("d")
+            os.chdir("d")
+    finally:
+        os.chdir(here)
+    jumar(place, "run", "--no-input", "-n", "4", check=0)
+    jumar(place, "repair", "t", "-y", check=0)
+    jumar(place, "verify", "t", check=0)
+    jumar(place, "rm", "t", "-y", check=0)
+    assert not loop.exists()
+
+
 def test_it_says_what_it_would_do_and_does_it_with_y(place: Path) -> None:
     loop = place / ".jumar/loops/t"
     assert jumar(place, "repair", check=0).stdout == "t: whole; nothing to repair\n"

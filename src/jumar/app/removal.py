@@ -13,6 +13,7 @@ from typing import Any
 
 from jumar.core.copying import copy_file
 from jumar.core.files import as_write_error, is_inside, make_directory, rename_new, sha256_file, sync_tree, walk
+from jumar.core.leftovers import folders_of
 from jumar.core.lock import QUARANTINE, LoopLock, next_place
 from jumar.core.text import escape
 from jumar.errors import JumarError, NotFoundError, UsageError
@@ -211,7 +212,7 @@ def _refs(workdir: Path | None, name: str) -> tuple[str, ...]:
 def _bytes(places: Iterable[Path]) -> int:
     seen: dict[tuple[int, int], int] = {}
     for place in places:
-        for directory, _, names in os.walk(place):
+        for directory, _, names in folders_of(place):
             for name in names:
                 try:
                     status = os.lstat(f"{directory}/{name}")

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from jumar.core.files import as_write_error, rename_new
-from jumar.core.leftovers import remove_tree
+from jumar.core.leftovers import folders_of, remove_tree
 from jumar.errors import NotFoundError, StoreDamagedError, UsageError
 from jumar.loop.decisions.apply import data_of, refuse_unfinished
 from jumar.loop.ranking.choose import running_best
@@ -183,7 +183,7 @@ def _remove(store: LoopStore, number: int, decision: int) -> int:
 def _delete(trash: Path) -> int:
     freed = 0
     with as_write_error("clean up", trash):
-        for directory, _, names in os.walk(trash):
+        for directory, _, names in folders_of(trash):
             for name in names:
                 status = os.lstat(os.path.join(directory, name))
                 if status.st_nlink == 1 and stat.S_ISREG(status.st_mode):

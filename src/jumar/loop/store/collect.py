@@ -11,6 +11,7 @@ from typing import Final
 from jumar.core import files
 from jumar.core.codec import broken_seal, decode
 from jumar.core.files import read_store_file
+from jumar.core.leftovers import folders_of
 from jumar.core.lock import QUARANTINE
 from jumar.errors import JumarError, StoreDamagedError
 from jumar.loop.snapshots.manifest import Manifest, paths_listed
@@ -104,7 +105,7 @@ def _all_of(directory: Path) -> Iterator[str]:
 
 def _listed(directory: Path) -> Iterator[str]:
     """Yield every hash that a manifest below ``directory`` lists itself, whoever wrote it; one that is damaged says nothing."""
-    for folder, _, names in os.walk(directory):
+    for folder, _, names in folders_of(directory):
         if MANIFEST in names:
             with contextlib.suppress(JumarError, OSError):
                 yield from _hashes_in(Path(folder, MANIFEST))

@@ -13,7 +13,7 @@ from typing import Final
 
 from jumar.core import files, leftovers
 from jumar.core.files import as_write_error, rename_new
-from jumar.core.leftovers import give_rights, remove_tree
+from jumar.core.leftovers import folders_of, give_rights, remove_tree
 from jumar.core.lock import own_directory
 from jumar.core.lock import replaced as moved_away
 from jumar.core.marks import origin
@@ -356,7 +356,7 @@ def open_to_owner(paths: LoopPaths, *, snapshots: bool = False, folders_only: bo
     if snapshots:
         for path in paths.objects.iterdir() if files.is_directory(paths.objects) else ():
             give_rights(path, write=False)
-    for directory, folders, names in os.walk(paths.directory):
+    for directory, folders, names in folders_of(paths.directory):
         for name in folders:
             give_rights(f"{directory}/{name}")
         if directory.endswith(f"/{ARTIFACTS}") and not snapshots:

@@ -431,7 +431,7 @@ class LoopStore(LoopReader):
                     if name.startswith(leftovers.TEMPORARY) or (name != last and directory == scratch):
                         leftovers.remove_any(directory / name)
             immutable = {self.paths.iterations.name, self.paths.final_output.name, self.paths.undo.name}
-            for place, below, _ in os.walk(self.paths.directory):
+            for place, below, _ in leftovers.folders_of(self.paths.directory):
                 below[:] = [name for name in below if name not in immutable and name != ARTIFACTS]
                 leftovers.sweep(Path(place))
 
