@@ -143,6 +143,14 @@ def test_the_last_document_that_has_the_path_counts(stdout):
     assert (Usage(tokens_used=9, token_cost_usd=0.5), ()) == (reading.usage, reading.notes)
 
 
+@pytest.mark.parametrize(
+    "later",
+    ['{"total_cost_usd": 0.0001, "usage": {"output_tokens": 0}}', '{"total_cost_usd": "none"}', '{"total_cost_usd": true}'],
+)
+def test_what_is_printed_after_the_program_takes_nothing_off(later):
+    assert Usage(tokens_used=9, token_cost_usd=0.5) == usage_from_output(f"{json.dumps(FINAL)}\n{later}\n", PATHS).usage
+
+
 def test_each_field_is_looked_for_by_itself():
     stdout = '{"total_cost_usd": 1}\n{"usage": {"output_tokens": 4}}\n{"usage": null}\n'
     assert Usage(tokens_used=4, token_cost_usd=1.0) == usage_from_output(stdout, PATHS).usage

@@ -208,7 +208,9 @@ def _step(step: str) -> str | int:
 
 
 def usage_from_output(stdout: str, paths: Mapping[str, UsagePath], *, whole: bool = True) -> UsageReading:
-    """Take each field from the last JSON document in ``stdout`` that has its path, or from all that have it for a ``sum:``.
+    """Take each field from the JSON documents in ``stdout`` that have its path: the last one, or all of them for a ``sum:``.
+
+    Of a number that is the largest, as a total only grows: what an agent left running may print a small one after the program.
 
     ``stdout`` may be one document, one a line, or documents among other text; each begins at the start of a line. Unless it is
     ``whole``, a sum over documents is unknown: a part of it may be missing.
@@ -225,14 +227,22 @@ def usage_from_output(stdout: str, paths: Mapping[str, UsagePath], *, whole: boo
             notes.append(f"generator output: '{path.text}' cannot be summed, because {why}; {name} counts as unknown")
             continue
         values = (_value(document, path) for document in (every if path.every and every is not None else last))
-        known = (value for value in values if value is not None)
-        value = _added(list(known)) if path.every else next(known, None)
+        known = [value for value in values if value is not None]
+        value = _added(known) if path.every else _largest(name, known)
         if value is None:
             notes.append(f"generator output: nothing found at '{path.text}' for {name}; it counts as unknown")
         else:
             found[name] = value
     reading = parse_usage(found, where="generator output")
     return UsageReading(usage=reading.usage, notes=(*notes, *reading.notes))
+
+
+def _largest(name: str, known: Sequence[object]) -> object | None:
+    """Return the largest number of a field that is one; else what comes first, None of nothing."""
+    usable = [
+        value for value in known if name in _NUMBERS and isinstance(value, int | float) and _usable(name, value) is not None
+    ]
+    return max(usable, default=known[0] if known else None)
 
 
 def _value(document: object, path: UsagePath) -> object | None:
