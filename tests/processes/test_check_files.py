@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -145,3 +146,11 @@ def test_modules_that_are_installed_beside_the_programs_of_checks(tmp_path: Path
 
     assert {"apart", "built", "click"} <= found
     assert not found & {"mine", "odd-name", "odd", "x", "note"}
+
+
+def test_what_is_no_file_among_installed_packages_is_not_waited_for(tmp_path: Path) -> None:
+    site = tmp_path / ".venv/lib/python3.12/site-packages"
+    (site / "other.dist-info").mkdir(parents=True)
+    (site / "here.py").touch()
+    os.mkfifo(site / "other.dist-info/direct_url.json")
+    assert "here" in installed_modules((), workdir=tmp_path)

@@ -13,6 +13,7 @@ from jumar.app.machine import Row, disk_row, likely_check, machine_rows
 from jumar.app.rehearsal import limit_rows, listener_rows, protect_rows, rehearse, throw_away_copy
 from jumar.app.run.parts import sandbox_of
 from jumar.app.run.preflight import cost_row, generator_row, size_row
+from jumar.core.files import read_named
 from jumar.core.lock import who_holds
 from jumar.core.text import escape
 from jumar.errors import ConfigError, JumarError
@@ -125,7 +126,7 @@ def _objective_rows(config: JumarConfig, base: Path) -> Iterator[Row]:
     named = config.loop.objective_file
     if named is not None:
         try:
-            (base / named).read_text(encoding="utf-8")
+            read_named(base / named)
         except (OSError, UnicodeDecodeError) as error:
             fix = "create it, or edit objective_file in [loop]"
             yield Row(name="objective", state="red", detail=f"{base / named} cannot be read: {error}", fix=fix)

@@ -433,6 +433,15 @@ def read_bytes(path: str | os.PathLike[str], *, links: bool = False) -> bytes:
         os.close(fd)
 
 
+def read_named(path: Path) -> str:
+    """Return the text of a file that a person named; errors are ``OSError`` and ``UnicodeDecodeError``.
+
+    A program may have put a FIFO there meanwhile: only a pipe of the shell's (``/dev/fd/63``) is waited for.
+    """
+    data = path.read_bytes() if path.is_relative_to("/dev") else read_bytes(path, links=True)
+    return data.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+
+
 def read_from(path: str | os.PathLike[str], begin: int) -> bytes:
     """Return what a regular file holds from ``begin`` on, from its end where that is negative; errors as :func:`read_bytes`."""
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

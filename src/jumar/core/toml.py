@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from jumar.core.files import LARGEST
+from jumar.core.files import LARGEST, read_named
 from jumar.core.text import escape, nearest
 from jumar.errors import ConfigError
 
@@ -26,11 +26,11 @@ def read_toml(path: Path, maker: str) -> tuple[dict[str, Any], str]:
         size = path.stat().st_size
         if size > LARGEST:  # a hole is enough for that
             raise ConfigError(f"{path}: has {size:,} bytes, as no configuration has: put it back")
-        text = path.read_text(encoding="utf-8")
+        if path.is_dir():
+            raise ConfigError(f"{path}: is a directory; name the file")
+        text = read_named(path)
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file; `{maker}` writes one") from None
-    except IsADirectoryError:
-        raise ConfigError(f"{path}: is a directory; name the file") from None
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8 at byte {error.start}") from None
     except OSError as error:

@@ -20,7 +20,7 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path, PurePath
 from typing import Final
 
-from jumar.core.files import digest_of
+from jumar.core.files import digest_of, read_bytes
 from jumar.core.text import escape
 from jumar.errors import ConfigError
 
@@ -130,7 +130,7 @@ def _named_in(source: CheckSource, workdir: Path) -> set[str]:
     with contextlib.suppress(ConfigError):
         for path in _of(source, workdir, workdir):
             with contextlib.suppress(OSError):
-                content = path.read_bytes() if path.stat().st_size <= _SCRIPT else b""
+                content = read_bytes(path, links=True) if path.stat().st_size <= _SCRIPT else b""
                 words.update(os.fsdecode(word) for word in _WORD.findall(content))
     return {word for word in words if "/" not in word and not word.startswith("-")}
 
@@ -159,9 +159,10 @@ def installed_modules(sources: Iterable[CheckSource], *, workdir: Path) -> froze
     names: set[str] = set()
     for place in dict.fromkeys((*places, *map(Path, filter(None, map(os.environ.get, ("VIRTUAL_ENV", "CONDA_PREFIX")))))):
         for pattern in _SITES:
-            for site in place.glob(pattern):
-                with contextlib.suppress(OSError):
-                    names |= _modules_in(site)
+            with contextlib.suppress(OSError):  # what this user may not enter has no module for it
+                for site in place.glob(pattern):
+                    with contextlib.suppress(OSError):
+                        names |= _modules_in(site)
     return frozenset(names)
 
 
@@ -172,8 +173,8 @@ def _modules_in(site: Path) -> set[str]:
         name, _, ending = path.name.partition(".")
         if path.name.endswith(".dist-info"):
             with contextlib.suppress(OSError):
-                if b'"file:' in (path / "direct_url.json").read_bytes():
-                    listed = (path / "RECORD").read_text(encoding="utf-8", errors="replace").splitlines()
+                if b'"file:' in read_bytes(path / "direct_url.json", links=True):
+                    listed = read_bytes(path / "RECORD", links=True).decode(errors="replace").splitlines()
                     local.update(line.partition("/")[0].partition(".")[0] for line in listed)
         elif name.isidentifier() and (not ending or ending.rpartition(".")[2] in {"py", "so", "pyd"}):
             names.add(name)

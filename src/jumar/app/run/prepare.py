@@ -34,7 +34,7 @@ from jumar.app.run.preflight import earlier_passes, fitting_rules, own_files, re
 from jumar.app.run.request import DIGESTS, RunRequest
 from jumar.core.clock import SystemClock, current_user
 from jumar.core.codec import flat
-from jumar.core.files import digest_of
+from jumar.core.files import digest_of, read_named
 from jumar.core.redaction import current, redacted_json
 from jumar.core.text import escape
 from jumar.errors import ConfigError, ForgedError, UsageError
@@ -486,6 +486,6 @@ def _prompt_template(config: JumarConfig, base: Path) -> str | None:
 
 def _read(path: Path, key: str) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return read_named(path)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{key}: {escape(str(path))} cannot be read: {error}") from None
