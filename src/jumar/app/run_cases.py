@@ -17,7 +17,7 @@ from jumar.app.init import AGENT
 from jumar.app.run.request import DEFAULT_ROOT
 from jumar.cases.chain import run_chain
 from jumar.cases.config import new_run_id
-from jumar.cases.layout import list_runs
+from jumar.cases.layout import list_runs, open_runs
 from jumar.cases.ranking import parse_conditions
 from jumar.cases.records import CaseLimits, CaseListener, CaseStop, shown_ranking
 from jumar.cases.run_store import CaseSource, RunReader
@@ -236,6 +236,7 @@ def _refuse_missing_programs(settings: ChainSettings) -> None:
 def _as_before(request: CasesRequest) -> CasesRequest:
     """Return the request with the run that is meant, and with the options that it was started with where none are given now."""
     root = request.output_root
+    open_runs(root)
     given = request.run_id or request.config.run.run_id
     if given is not None:
         if given not in list_runs(root):
@@ -273,22 +274,31 @@ def _as_given(name: str, value: Any) -> Any:
 
 
 def _newest_unfinished(request: CasesRequest) -> RunReader:
-    """Return the newest run that has not ended and was started with this file, whatever its options were."""
-    unfinished: list[RunReader] = []
+    """Return the newest run that has not ended and was started with this file, whatever its options were.
+
+    Where some were begun here it is one of those: a step may have put another one there.
+    """
+    runs: list[RunReader] = []
     for run_id in list_runs(request.output_root):
         with contextlib.suppress(StoreDamagedError):  # a damaged run is none that could be gone on with; verify tells of it
-            run = RunReader(request.output_root / f"run_{run_id}")
-            if any(run.case(number).may_go_on for number in run.case_ids):
-                unfinished.append(run)
+            runs.append(RunReader(request.output_root / f"run_{run_id}"))
     file = _recorded(request)["file"]
-    same = [run for run in unfinished if run.config.get("file") == file]
-    if not same:
-        others = ", ".join(escape(run.run_id) for run in unfinished[:_SHOWN])
-        elsewhere = f"; unfinished with another configuration: {others}" if others else ""
+    same = [run for run in runs if run.config.get("file") == file]
+    begun_here = [run for run in same if run.trust.ours]
+    unfinished = [run for run in begun_here or same if _may_go_on(run)]
+    if not unfinished:
+        others = ", ".join([escape(run.run_id) for run in runs if _may_go_on(run)][:_SHOWN])
+        elsewhere = f"; unfinished with another configuration, or from elsewhere: {others}" if others else ""
         raise NotFoundError(
             f"no unfinished run of this configuration in {escape(str(request.output_root))}{elsewhere}; see --run-id"
         )
-    return max(same, key=lambda run: run.created_at)
+    return max(unfinished, key=lambda run: run.created_at)
+
+
+def _may_go_on(run: RunReader) -> bool:
+    with contextlib.suppress(StoreDamagedError):
+        return any(run.case(number).may_go_on for number in run.case_ids)
+    return False
 
 
 def _cases(request: CasesRequest) -> tuple[CaseSource, ...]:

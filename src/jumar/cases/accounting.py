@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,6 @@ from jumar.cases.run_store import RunReader
 from jumar.cases.settings import ChainSettings
 from jumar.core.lock import LoopLock
 from jumar.core.text import escape
-from jumar.errors import StoreDamagedError
 from jumar.model.attempts import Attempt, AttemptEnd, AttemptStart, Outcome, Spend
 from jumar.model.budget import Go, Stop, may_begin, reservation, spend
 from jumar.model.budget.pricing import Budget, Reservation
@@ -86,7 +84,9 @@ class CaseAccounting:
 
     def _paid(self) -> list[Paid]:
         for case in self._cases:
-            self._seen.update(_paid_in(case))
+            for key, runs in _paid_in(case):
+                if len(runs) >= len(self._seen.get(key, ())):  # another process, or a program, may be moving them right now
+                    self._seen[key] = runs
         return [each for _, runs in sorted(self._seen.items()) for each in runs if each.step in self._steps]
 
 
@@ -103,12 +103,11 @@ def stop_of(stop: Stop) -> CaseStop:
 
 def _paid_in(case: CaseReader) -> Iterator[tuple[tuple[int, int], list[Paid]]]:
     """Yield the runs of steps of each iteration that is recorded or being made; what is not jumar's is passed over."""
-    for record in case.records():
+    recorded = case.records()
+    for record in recorded:
         yield (case.number, record.number), [Paid(step.step, _attempt(record.number, step, step)) for step in record.steps]
-    number = case.pending()
-    if number is not None:
-        with contextlib.suppress(StoreDamagedError, OSError):
-            steps = case.steps(case.paths.pending_iteration(number))
+    for number, steps in case.begun():
+        if all(number != record.number for record in recorded):
             yield (case.number, number), [Paid(start.step, _attempt(number, start, end)) for start, end in steps]
 
 

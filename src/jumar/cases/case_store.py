@@ -7,7 +7,7 @@ import functools
 import os
 import re
 import secrets
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -69,6 +69,14 @@ class CaseReader:
             raise StoreDamagedError(f"{path}: holds iteration {record.number} of case {record.case}; was it renamed by hand?")
         return record
 
+    def begun(self) -> Iterator[tuple[int, list[tuple[StepStart, StepRecord | None]]]]:
+        """Yield the runs of steps of every iteration that is being made, by its number; what is not jumar's is passed over."""
+        for number in self._numbers(self.paths.pending):
+            folder = self.paths.pending_iteration(number) / STEPS
+            starts = (self._taken(functools.partial(self._start_in, folder, name)) for name in self._starts(folder))
+            with contextlib.suppress(StoreDamagedError, OSError):
+                yield number, [(start, self._taken(functools.partial(self._end_of, folder, start))) for start in starts if start]
+
     def pending(self) -> int | None:
         """Return the number of the iteration that is being made, None when there is none."""
         return min(self._numbers(self.paths.pending), default=None)
@@ -104,16 +112,30 @@ class CaseReader:
     def steps(self, directory: Path) -> tuple[tuple[StepStart, StepRecord | None], ...]:
         """Return every run of a step in an iteration's directory, in the order in which they began; no end is None."""
         folder = directory / STEPS
+        starts = [self._start_in(folder, name) for name in self._starts(folder)]
+        return tuple((start, self._end_of(folder, start)) for start in starts)
+
+    @staticmethod
+    def _starts(folder: Path) -> list[str]:
         try:
-            names = sorted(name for name in os.listdir(folder) if _START.fullmatch(name))
-        except FileNotFoundError:
-            return ()
-        runs: list[tuple[StepStart, StepRecord | None]] = []
-        for name in names:
-            end = folder / name.replace(".start.", ".end.")
-            record = StepRecord.from_json(self.trust.read(end)) if os.path.lexists(end) else None
-            runs.append((StepStart.from_json(self.trust.read(folder / name)), record))
-        return tuple(runs)
+            return sorted(name for name in os.listdir(folder) if _START.fullmatch(name))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def _start_in(self, folder: Path, name: str) -> StepStart:
+        return StepStart.from_json(self.trust.read(folder / name))
+
+    def _end_of(self, folder: Path, start: StepStart) -> StepRecord | None:
+        end = folder / f"{start.attempt:04d}-{start.step}.end.json"
+        return StepRecord.from_json(self.trust.read(end)) if os.path.lexists(end) else None
+
+    @staticmethod
+    def _taken(read: Callable[[], _T]) -> _T | None:
+        """Return what ``read`` reads; None where that is not jumar's."""
+        try:
+            return read()
+        except ForgedError:
+            return None
 
     @staticmethod
     def last_step(directory: Path) -> int:
@@ -166,7 +188,9 @@ class CaseStore(CaseReader):
 
     def _tidy(self, paths: CasePaths) -> None:
         making = () if self._making is None else (self._making, self._making / STEPS, self._making / LOGS)
-        self.told += replaced(paths.run, (paths.inputs.parent, paths.directory), around=(paths.run.parent, paths.run))
+        self.told += replaced(
+            paths.run, (paths.inputs.parent, paths.run / "judge", paths.directory), around=(paths.run.parent, paths.run)
+        )
         files.make_directory(paths.directory)
         self._make(paths.iterations, paths.pending, paths.scratch, *making)
         self._tidy_iterations()
@@ -187,13 +211,21 @@ class CaseStore(CaseReader):
             files.make_directory(folder)
 
     def _tidy_records(self) -> None:
-        if os.path.lexists(self.paths.best) and not self._is_whole(self._taken(self.best)):
+        best, end = self._taken(self.best), self._taken(self.end)
+        if os.path.lexists(self.paths.best) and (best is None or not self._is_whole(best) or self._went_on_after(best)):
             self._aside(self.paths.best)
-        for path, read in ((self.paths.end, self.end), (self.paths.inputs, self.inputs)):
-            if os.path.lexists(path) and self._taken(read) is None:
-                self._aside(path)
+        if os.path.lexists(self.paths.end) and (end is None or self._went_on_after(end)):
+            self._aside(self.paths.end)
+        if os.path.lexists(self.paths.inputs) and self._taken(self.inputs) is None:
+            self._aside(self.paths.inputs)
         if os.path.lexists(self.paths.inputs):
             self._kept[self.paths.inputs] = files.read_store_file(self.paths.inputs)
+
+    def _went_on_after(self, record: CaseBest | CaseEnd) -> bool:
+        """Whether iterations followed: a resume that opened a case again has removed what was written at its end before."""
+        if isinstance(record, CaseEnd):
+            return record.iterations < max(self._read_before, default=0)
+        return any(each.complete and each.number > record.last_iter for each in self._read_before.values())
 
     def _is_whole(self, record: CaseBest | CaseInputs | None) -> bool:
         """Whether a record is there, and its files are what it says."""
@@ -271,14 +303,6 @@ class CaseStore(CaseReader):
     @staticmethod
     def _names(directory: Path) -> list[str]:
         return sorted(name for name in files.names_in(directory) if not name.startswith(leftovers.TEMPORARY))
-
-    @staticmethod
-    def _taken(read: Callable[[], _T]) -> _T | None:
-        """Return what ``read`` reads; None where that is not jumar's."""
-        try:
-            return read()
-        except ForgedError:
-            return None
 
     def _aside(self, path: Path) -> None:
         where = move_aside(self.paths.directory, path)
@@ -445,9 +469,9 @@ class CaseStore(CaseReader):
             end, best, inputs = self.end(), self.best(), self.inputs()
             if end is None or not self._is_whole(inputs) or (best is None) != (end.best_iter is None):
                 return False
-            if best is not None and not self._is_whole(best):
-                return False
             self.iterations()
+            if self._went_on_after(end) or (best is not None and (not self._is_whole(best) or self._went_on_after(best))):
+                return False
         except ForgedError:
             return False
         if not all(files.holds(path, data) for path, data in self._kept.items()):

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from jumar.core.codec import Fields, decode, encode
-from jumar.core.files import read_store_file
-from jumar.core.leftovers import is_of_the_machine
+from jumar.core.files import is_directory, read_store_file
+from jumar.core.leftovers import give_rights, is_of_the_machine
 from jumar.core.marks import origin
 from jumar.core.text import check_id
 from jumar.errors import ForgedError, FormatTooNewError, StoreDamagedError
@@ -58,6 +58,16 @@ def list_runs(output_root: Path) -> tuple[str, ...]:
     except (FileNotFoundError, NotADirectoryError):
         return ()
     return tuple(sorted(n[len(_RUN) :] for n in names if n.startswith(_RUN) and (output_root / n / "run.json").exists()))
+
+
+def open_runs(output_root: Path) -> None:
+    """Give the owner the rights back that a step took away from the directories of runs, and from what says what they are."""
+    for run in filter(is_directory, output_root.glob(f"{_RUN}*")):
+        give_rights(run)
+        give_rights(run / "run.json", write=False)
+        for directory, folders, _ in os.walk(run):
+            for name in folders:
+                give_rights(f"{directory}/{name}")
 
 
 class RunPaths:

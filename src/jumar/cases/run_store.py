@@ -165,13 +165,18 @@ class RunReader:
                 yield CarriedFrom(case=number, iteration=best.best_iter, selected_by=best.selected_by)
 
     def was_cut_off(self) -> bool:
-        """Whether the names of records say that a step began and never ended: what it had changed by then was nobody's wish."""
+        """Whether a step began and never ended, as far as jumar wrote that: what it had changed by then was nobody's wish."""
         for number in self.case_ids:
             for steps in self.case(number).paths.pending.glob("*/steps"):
-                starts, ends = ({path.name[:4] for path in steps.glob(f"*.{kind}.json")} for kind in ("start", "end"))
+                ours = (path for path in steps.glob("*.end.json") if self._is_ours(path))
+                starts, ends = {path.name[:4] for path in steps.glob("*.start.json")}, {path.name[:4] for path in ours}
                 if starts - ends or not starts:
                     return True
         return False
+
+    def _is_ours(self, path: Path) -> bool:
+        data = files.content_of(path)
+        return data is not None and self.trust.takes(path, data)
 
     def with_content(self, file: RoleFile) -> Iterator[Path]:
         """Yield the files of the run that had the content of ``file`` when they were recorded."""
