@@ -107,6 +107,29 @@ def test_what_no_snapshot_can_hold_stays_where_it_was_there_at_the_start(place: 
     assert answer(found) == (1, True, True)
 
 
+@pytest.mark.parametrize(
+    "planted",
+    [
+        *(
+            "ln -s {here} logs",
+            "touch logs",
+            "mkdir -p plan.json/x",
+            "ln -s {here} aside",
+            "touch aside",
+            "mkdir -p aside/build/x",
+        ),
+        *("mkfifo begun.json", "mkdir begun.json"),
+    ],
+)
+def test_what_an_agent_lays_in_the_way_of_a_recheck_does_not_keep_it_from_its_answer(place: Path, planted: str) -> None:
+    (place.parent / "persons").mkdir()
+    there = planted.format(here=place.parent / "persons")
+    found = run(place, f"{BUILD}; (cd .jumar/loops/t/recheck && {there})")
+    assert found["rechecked"] is False, found["rechecked_because"]
+    assert [] == list((place.parent / "persons").iterdir())
+    assert (place / "build/ok").exists()
+
+
 def test_strict_takes_verified_away_and_the_next_best_is_tried(place: Path) -> None:
     found = run(place, BUILD, f"rm -r build; {FIXED}", WORSE, loop='recheck = "strict"')
 

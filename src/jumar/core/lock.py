@@ -72,6 +72,8 @@ def move_aside(directory: Path, path: Path) -> str:
         os.rename(quarantine, directory / leftovers.temporary_name())
     files.make_directory(quarantine)
     place = next_place(quarantine, path.name)
+    if files.is_directory(path):  # a closed one cannot be moved
+        give_rights(path)
     os.rename(path, place)
     return f"{QUARANTINE}/{place.name}"
 

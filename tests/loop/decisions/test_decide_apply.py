@@ -175,6 +175,36 @@ def test_the_store_is_never_part_of_it_wherever_it_lies(tmp_path):
     assert (["a"], ("b",)) == ([change.path for change in plan.moves.changes], plan.left_alone)
 
 
+@pytest.mark.parametrize("planted", ["an empty copy", "another copy", "a link"])
+def test_what_lies_where_an_apply_keeps_its_copy_is_not_taken_for_one(store, work, tmp_path, planted):
+    (tmp_path / "persons").mkdir()
+    for number in range(1, 4):
+        place = store.paths.undo_of(number)
+        place.parent.mkdir(exist_ok=True)
+        if planted == "a link":
+            place.symlink_to(tmp_path / "persons")
+        else:
+            (place / "artifacts").mkdir(parents=True)
+        if planted == "another copy":
+            (place / "artifacts/a.txt").write_bytes(b"evil")
+        (store.paths.scratch / f"apply-{number:04d}").symlink_to(tmp_path / "persons")
+    (work / "a.txt").write_bytes(b"my own")
+    put_in(store)
+    assert b"better" == (work / "a.txt").read_bytes()
+    undo(store, by=BY, at=AT)
+    assert b"my own" == (work / "a.txt").read_bytes()
+    assert [] == list((tmp_path / "persons").iterdir())
+
+
+def test_leftovers_are_not_removed_through_a_link(store, tmp_path):
+    (tmp_path / ".tmp-mine").touch()
+    store.paths.undo.mkdir(exist_ok=True)
+    for place in (store.paths.undo_of(3), store.paths.checks, store.paths.recheck):
+        place.symlink_to(tmp_path)
+    store.discard_leftovers()
+    assert (tmp_path / ".tmp-mine").exists()
+
+
 def test_an_apply_that_changes_nothing_is_written_down_and_undone_without_effect(store, work):
     put_in(store)
     assert plan_apply(store, 1, work, RULES).empty

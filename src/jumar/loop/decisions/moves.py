@@ -26,7 +26,7 @@ from jumar.core.files import (
     sync_tree,
     write_once,
 )
-from jumar.core.leftovers import TEMPORARY, remove_tree
+from jumar.core.leftovers import TEMPORARY, remove_any, remove_tree
 from jumar.core.record import Record, load, octal, read_octal, stored
 from jumar.core.text import escape, plural
 from jumar.errors import ArtifactError, ConflictError
@@ -208,7 +208,7 @@ def keep_copy(paths: LoopPaths, number: int, workdir: Path, moves: Moves) -> Pat
     wanted = {change.path: change.before for change in moves.changes if change.before is not None}
     temporary = target.with_name(TEMPORARY + target.name)
     with as_write_error("keep a copy in", target), whole_or_gone(temporary):
-        remove_tree(temporary)
+        remove_any(temporary)
         make_directory(temporary / ARTIFACTS)
         try:
             manifest = take_snapshot(workdir, wanted, temporary / ARTIFACTS)
@@ -257,7 +257,7 @@ def carry_out(paths: LoopPaths, number: int, tree: Tree, moves: Moves, source: C
 def _lay_out(stage: Path, source: Content, writes: list[tuple[str, ArtifactDetail]]) -> dict[str, Path]:
     """Copy the new files to ``stage``, with their real modes, synced, and compared with their hashes."""
     with as_write_error("prepare the files in", stage), whole_or_gone(stage):
-        remove_tree(stage)
+        remove_any(stage)
         make_directory(stage)
         staged: dict[str, Path] = {}
         for index, (path, detail) in enumerate(writes):

@@ -26,7 +26,7 @@ from typing import Any, Final
 from jumar.core.clock import current_user
 from jumar.core.codec import FORMAT, decode, encode
 from jumar.core.files import as_write_error, make_directory, replace_file
-from jumar.core.leftovers import is_of_the_machine, remove_any, remove_tree
+from jumar.core.leftovers import is_of_the_machine, remove_any
 from jumar.core.text import named, points
 from jumar.errors import JumarError, NothingEvaluatedError, StoreWriteError, UsageError
 from jumar.loop.decisions.apply import apply
@@ -384,7 +384,7 @@ class Recheck:
     def _logs(self) -> Path:
         logs = self.run.store.paths.recheck / _LOGS
         with as_write_error("create", logs):
-            remove_tree(logs)
+            remove_any(logs)
             make_directory(logs)
         return logs
 

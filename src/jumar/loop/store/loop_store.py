@@ -360,6 +360,9 @@ class LoopStore(LoopReader):
                 **fields,
             }
             decision = Decision(number=number, kind=kind, **values)
+            copy = self.paths.undo_of(number)
+            if kind == "apply" and os.path.lexists(copy):  # nobody but this apply has one to give
+                self.quarantine(copy)
             name = f"{number:04d}-{kind}.json"
             path = self.paths.decisions / name
             files.write_once(path, decision_bytes(decision, place_of(self.nonce, path)))
@@ -423,9 +426,9 @@ class LoopStore(LoopReader):
             scratch, last = self.paths.scratch, self.paths.attempt_scratch(self.last_attempt()).name
             ended = self.attempts()[-1].end if self.attempts() else None
             last = "" if ended is not None and ended.outcome == "lost" else last
-            undone = [entry for entry in self.paths.undo.iterdir() if entry.is_dir()] if self.paths.undo.is_dir() else []
+            undone = self.paths.undo.iterdir() if files.is_directory(self.paths.undo) else ()
             for directory in (self.paths.directory, *self.paths.subdirectories, self.paths.checks, self.paths.recheck, *undone):
-                if not directory.is_dir():
+                if not files.is_directory(directory):  # nothing is removed through a link
                     continue
                 for name in os.listdir(directory):
                     if name.startswith(leftovers.TEMPORARY) or (name != last and directory == scratch):

@@ -59,6 +59,8 @@ class Aside:
             if self._left():  # by whoever changed the plan of a recheck that was killed: nobody knows where it belongs
                 files.make_directory(self._kept)
                 self._aside.rename(self._kept / nonce)
+            if files.is_directory(self._plan):
+                leftovers.remove_tree(self._plan)
             files.replace_file(self._plan, encode(plan, exact=True, place=self._place))
         try:
             with files.as_write_error("set aside what lies in", self._tree):
