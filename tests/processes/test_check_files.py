@@ -26,7 +26,30 @@ PROGRAMS = [
     ("node -r ./hook.js run.js", ["node", "./hook.js", "run.js"]),
     ("perl -e 'print 1' x.pl", ["perl"]),
     (". ./env.sh", [".", "./env.sh"]),
-    ("(cd sub; ./a.sh)", ["cd", "./a.sh"]),
+    ("(cd sub; ./a.sh)", ["cd", "sub/./a.sh"]),
+    ("(cd ./sub && sh a.sh); sh b.sh", ["cd", "sh", "sub/a.sh", "sh", "b.sh"]),
+    ("cd a && cd b && python3 -m tool.run", ["cd", "cd", "python3", "-m a/b/tool.run"]),
+    ("if cd 'my dir'; then sh a.sh; fi", ["cd", "sh", "my dir/a.sh"]),
+    ("bash -c 'cd sub && sh a.sh'", ["bash", "cd", "sh", "sub/a.sh"]),
+    ('cd sub; sh "$(pwd)/a.sh" && sh ${PWD}/b.sh', ["cd", "pwd", "sh", "sub/a.sh", "sh", "sub/b.sh"]),
+    ("bash -euo pipefail check.sh", ["bash", "check.sh"]),
+    ("sh -e check.sh", ["sh", "check.sh"]),
+    ("bash -lc 'sh check.sh'", ["bash", "sh", "check.sh"]),
+    ("bash -eo pipefail -c 'sh check.sh'", ["bash", "sh", "check.sh"]),
+    ("python3 -Im checks.length", ["python3", "-m checks.length"]),
+    ("perl -I lib x.pl", ["perl", "x.pl"]),
+    ("env -u A sh a.sh", ["sh", "a.sh"]),
+    ("uv run --with x check.py", ["check.py"]),
+    ('test "$(python3 check.py)" = ok', ["python3", "check.py", "test"]),
+    ("test `python3 check.py` = ok", ["python3", "check.py", "test"]),
+    ("(cd sub; A=$(sh a.sh) sh b.sh); sh c.sh", ["cd", "sh", "sub/a.sh", "sh", "sub/b.sh", "sh", "c.sh"]),
+    ("diff <(sh a.sh) b.txt", ["sh", "a.sh", "diff"]),
+    ("cd sub && sh $JUMAR_PROJECT_DIR/a.sh", ["cd", "sh", "a.sh"]),
+    ("cd $JUMAR_PROJECT_DIR && sh a.sh", ["cd", "sh", "a.sh"]),
+    ("env -C sub A=1 sh a.sh", ["sh", "sub/a.sh"]),
+    ("cd - && sh a.sh", ["cd", "sh", "a.sh"]),
+    ("cd /elsewhere && sh a.sh", ["cd", "sh", "/elsewhere/a.sh"]),
+    ("sh проверка+1.sh", ["sh", "проверка+1.sh"]),
     ("echo 'open", []),
     ("grep -q done draft.md", ["grep"]),
 ]
@@ -154,3 +177,12 @@ def test_what_is_no_file_among_installed_packages_is_not_waited_for(tmp_path: Pa
     (site / "here.py").touch()
     os.mkfifo(site / "other.dist-info/direct_url.json")
     assert "here" in installed_modules((), workdir=tmp_path)
+
+
+def test_files_that_a_command_names_after_cd(tmp_path: Path) -> None:
+    (tmp_path / "sub/tool").mkdir(parents=True)
+    (tmp_path / "sub/check.sh").touch()
+    (tmp_path / "sub/tool/run.py").touch()
+    sources = [CheckSource(label="c", command=command) for command in ("cd sub && sh check.sh", "cd sub; python3 -m tool.run")]
+    found = check_files(sources, workdir=tmp_path, base=tmp_path, is_candidate=lambda _: False)
+    assert ["sub/check.sh", "sub/tool/run.py"] == [file.path for file in found]

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
-from itertools import chain, pairwise
+from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -47,7 +47,7 @@ from jumar.model.attempts import Spend
 from jumar.model.budget.pricing import Budget
 from jumar.model.pipeline import RunPlan, Step
 from jumar.model.protocols import Clock
-from jumar.processes.check_files import CheckSource, check_files, shadows, simple_commands
+from jumar.processes.check_files import CheckSource, check_files, placed_commands, shadows
 from jumar.processes.control import StopSwitch
 from jumar.processes.process_tree import programs_above
 
@@ -295,9 +295,9 @@ def _source(step: Step, workdir: Path) -> CheckSource:
     command = step.command
     if command is not None and not isinstance(command, str):
         command = tuple(part for word in command for part in ((word,) if isinstance(word, str) else word))
-    commands = () if command is None or step.files is not None else simple_commands(command)
-    pairs = chain.from_iterable(pairwise(("", *words)) for words in commands)
-    named = (workdir / word.rpartition("=")[2] for before, word in pairs if not before.endswith(">"))
+    commands = () if command is None or step.files is not None else placed_commands(command)
+    pairs = ((place, pair) for place, words in commands for pair in pairwise(("", *words)))
+    named = (workdir / place / word.rpartition("=")[2].lstrip("@") for place, (before, word) in pairs if not before.endswith(">"))
     read = tuple(path for path in named if path.is_relative_to(workdir) and path.is_file())
     return CheckSource(label=f"step '{step.name}'", command=command, reference=step.python, files=step.files, read=read)
 
