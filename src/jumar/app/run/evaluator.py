@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from jumar.app.config.evaluator import EvaluatorConfig, JudgeOptions
 from jumar.core.files import UnreadableFileError, as_write_error, make_directory, replace_file, sha256_file
+from jumar.core.leftovers import remove_any
 from jumar.core.redaction import current
 from jumar.core.text import escape, json_rows
 from jumar.errors import ConfigError, EvaluationUnreliableError, ItemError, JumarError, UsageError
@@ -242,6 +243,7 @@ class LoopEvaluator:
         except Exception as error:  # noqa: BLE001 - whatever a judge of somebody else's may raise
             with as_write_error("write", context.log_directory):
                 log = context.log_directory / f"score-{self._folder}.log"
+                remove_any(log)  # it may lead to a person's file
                 log.write_text(described(error), encoding="utf-8", errors="backslashreplace")
             return Evaluated(broken=describe_exception(error))
 

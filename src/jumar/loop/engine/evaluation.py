@@ -195,7 +195,8 @@ class Evaluation:
         run, number, stage = self.run, pending.number, pending.stage
         candidate: int | None = stage.get("candidate")
         brief = Briefing.of(run, number, stage.get("parent"), batch=stage.get("batch"), candidate=candidate)
-        if not (pending.logs / "prompt.md").exists():
+        keep_logs(run.store, pending.logs)
+        if not (prompt := pending.logs / "prompt.md").is_file() or prompt.is_symlink():
             brief.write(pending.logs)
         others, since = self._others(), self._since()
         attempt = begin(run, number, stage.get("parent"), pending.nonce, "score", batch=stage.get("batch"), candidate=candidate)

@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import shutil
 import time
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +24,7 @@ from typing import Any, Final
 
 from jumar.core.clock import current_user
 from jumar.core.codec import FORMAT, decode, encode
-from jumar.core.files import as_write_error, make_directory, replace_file
+from jumar.core.files import as_write_error, content_of, make_directory, replace_file
 from jumar.core.leftovers import is_of_the_machine, remove_any
 from jumar.core.text import named, points
 from jumar.errors import JumarError, NothingEvaluatedError, StoreWriteError, UsageError
@@ -58,6 +57,7 @@ from jumar.processes.environment import step_seed
 from jumar.processes.process_tree import end_strays
 
 _SEED: Final = "JUMAR_SEED"
+_LARGEST_LOG: Final = 64 << 20  # bytes of one that is copied
 _WORDS: Final = {"rescore": "scored again", "confirm": "scored again, to confirm it", "holdout": "scored by the hold-out"}
 
 
@@ -212,11 +212,12 @@ def _found(reading: Reading) -> str:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy a log; of one that a program removed, or put something else in the place of, there is an empty one."""
+    """Copy a log; of one that a program removed, or put something else or far too much in the place of, there is an empty one."""
+    data = b""
     with contextlib.suppress(OSError):
-        shutil.copyfile(source, target, follow_symlinks=False)
-        return
-    target.write_bytes(b"")
+        if os.lstat(source).st_size <= _LARGEST_LOG:
+            data = content_of(source) or b""
+    target.write_bytes(data)
 
 
 _TRIES: Final = 3

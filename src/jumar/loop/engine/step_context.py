@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jumar.core.files import as_write_error, is_directory, make_directory
-from jumar.core.leftovers import remove_any, remove_tree
+from jumar.core.leftovers import remove_any
 from jumar.core.redaction import current
 from jumar.core.text import escape
 from jumar.errors import StoreDamagedError
@@ -111,12 +111,12 @@ class Briefing:
         """Return a new, empty scratch directory for an attempt."""
         scratch = self.run.store.paths.attempt_scratch(attempt)
         with as_write_error("create", scratch):
-            remove_tree(scratch)
+            remove_any(scratch)
             make_directory(scratch)
         return scratch
 
     def write(self, scratch: Path) -> None:
-        """Write the prompt and the feedback into ``scratch``."""
+        """Write the prompt and the feedback into ``scratch``, in the place of what lies there: it may lead to a person's file."""
         settings, stop = self.run.settings, self.run.settings.stop
         last = self.run.store.find_record(self.parent)
         left = BudgetLeft(
@@ -138,8 +138,10 @@ class Briefing:
         prompt = render_prompt(facts, completion_promise=settings.completion_promise, template=settings.prompt_template)
         feedback = render_feedback(facts, loop_id=settings.loop_id)
         with as_write_error("write the prompt to", scratch):
-            (scratch / "prompt.md").write_text(current().redact(prompt), encoding="utf-8", errors="backslashreplace")
-            (scratch / "feedback.json").write_text(feedback, encoding="utf-8", errors="backslashreplace")
+            for name, text in (("prompt.md", current().redact(prompt)), ("feedback.json", feedback)):
+                remove_any(scratch / name)
+                with (scratch / name).open("x", encoding="utf-8", errors="backslashreplace") as file:
+                    file.write(text)
 
     def _best(self) -> IterationView | None:
         """Return the best of what this step knows; of a lone iteration that is everything, and the tally has it ready."""
