@@ -278,9 +278,12 @@ def _file(path: Path, source: CheckSource, workdir: Path) -> CheckFile | None:
 
 
 _WRAPPERS: Final = frozenset(
-    {"env", "time", "nice", "nohup", "exec", "command", "sudo", "stdbuf", "setsid", "xargs", "timeout", "gtimeout", "ionice"}
-)
-_RUN: Final = frozenset({"uv", "poetry", "pdm", "hatch", "pipenv", "rye", "pixi", "conda"})
+    {
+        "env", "time", "nice", "nohup", "exec", "command", "sudo", "stdbuf", "setsid", "xargs", "timeout", "gtimeout", "ionice",
+        "npx", "bunx", "xvfb-run",
+    }
+)  # fmt: skip
+_RUN: Final = frozenset({"uv", "poetry", "pdm", "hatch", "pipenv", "rye", "pixi", "conda", "coverage"})
 _RESERVED: Final = frozenset({"!", "{", "}", "if", "then", "else", "elif", "fi", "do", "done", "while", "until", "&&", "||"})
 _SHELLS: Final = frozenset({"sh", "bash", "zsh", "dash", "ksh", "busybox"})
 _INTERPRETERS: Final = frozenset(
