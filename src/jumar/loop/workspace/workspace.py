@@ -408,8 +408,7 @@ class Workspace:
 
 
 def _identity(path: Path) -> tuple[int, int]:
-    status = os.lstat(path)
-    return (status.st_dev, status.st_ino)
+    return (status := os.lstat(path)).st_dev, status.st_ino
 
 
 def _kind(settings: LoopSettings, slot: int | None) -> Literal["in place", "copy", "worktree"]:
@@ -422,8 +421,7 @@ def discard_slots(store: LoopStore, settings: LoopSettings) -> tuple[str, ...]:
     """Remove the trees of all candidate slots of a loop, those of a killed run too; return the refs that keep their commits."""
     pattern = re.compile(rf"(?:{re.escape(TEMPORARY)})?{re.escape(settings.loop_id)}@c(\d+)")
     slots = sorted({int(match[1]) for path in _trees(store.paths.root) if (match := pattern.fullmatch(path.name))})
-    refs = [Workspace(store, settings, slot).discard() for slot in slots]
-    return tuple(ref for ref in refs if ref is not None)
+    return tuple(filter(None, [Workspace(store, settings, slot).discard() for slot in slots]))
 
 
 def trees_of(root: Path, loop_id: str) -> tuple[Path, ...]:
@@ -484,8 +482,7 @@ def discard_trees(store: LoopStore) -> tuple[Path, tuple[str, ...]] | None:
     own = Workspace(store, settings)
     if settings.in_place or not os.path.lexists(own.tree):
         return None
-    kept = own.discard()
-    return own.tree, refs if kept is None else (*refs, kept)
+    return own.tree, tuple(filter(None, (*refs, own.discard())))
 
 
 def _exists(root: Path, path: str) -> bool:
