@@ -125,3 +125,16 @@ def test_a_fifo_in_the_place_of_a_text_that_a_loop_reads_is_not_waited_for(tmp_p
     (tmp_path / "jumar.toml").write_text(f"{text}[[checks]]\nname = 'c'\ncommand = 'true'\n")
     os.mkfifo(tmp_path / "text.md")
     assert "it is no regular file" in " ".join(jumar(tmp_path, "run", timeout=30, check=2).stderr.split())
+
+
+def test_the_rules_that_a_judge_is_run_by_stay_as_they_were(tmp_path: Path) -> None:
+    config = write_pipeline(tmp_path, SCORES)
+    config.write_text(
+        config.read_text().replace("name = \"judge\"\ncommand = '''", "name = \"judge\"\ncommand = '''make judge; ", 1)
+    )
+    (tmp_path / "Makefile").write_text("judge:\n\t@true\n")
+    before_steps(tmp_path, '[ "$JUMAR_ITERATION$1" != 2agent ] || echo "judge:" > Makefile')
+    jumar(tmp_path, "cases", "run", timeout=60, check=0)
+    records = RunReader(tmp_path / RUN).case(1).iterations()
+    assert ["ok", "step_failed", "ok"] == [record.status for record in records]
+    assert "Makefile was changed or deleted, and is again what it was" in records[1].reason

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -290,15 +290,26 @@ def open_run(settings: ChainSettings, *, resume: bool, clock: Clock | None = Non
     return _open(settings)
 
 
+_RULES: Final = MappingProxyType(
+    {
+        "make": ("GNUmakefile", "makefile", "Makefile"),
+        "just": ("justfile", ".justfile", "Justfile"),
+        **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), ("package.json",)),
+    }
+)
+"""What programs run that are given the name of a rule, and no file."""
+
+
 def _source(step: Step, workdir: Path) -> CheckSource:
     """Return what must stay as it is for a step: its program, and the files that its command names, such as a rubric."""
     command = step.command
     if command is not None and not isinstance(command, str):
         command = tuple(part for word in command for part in ((word,) if isinstance(word, str) else word))
     commands = () if command is None or step.files is not None else placed_commands(command)
-    pairs = ((place, pair) for place, words in commands for pair in pairwise(("", *words)))
+    pairs = [(place, pair) for place, words in commands for pair in pairwise(("", *words))]
     named = (workdir / place / word.rpartition("=")[2].lstrip("@") for place, (before, word) in pairs if not before.endswith(">"))
-    read = tuple(path for path in named if path.is_relative_to(workdir) and path.is_file())
+    rules = (workdir / place / name for place, (_, word) in pairs for name in _RULES.get(word, ()))
+    read = tuple(path for path in chain(named, rules) if path.is_relative_to(workdir) and path.is_file())
     return CheckSource(label=f"step '{step.name}'", command=command, reference=step.python, files=step.files, read=read)
 
 
