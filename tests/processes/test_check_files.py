@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from jumar.errors import ConfigError
-from jumar.processes.check_files import CheckSource, check_files, installed_modules, programs, runs_tests
+from jumar.processes.check_files import CheckSource, check_files, installed_modules
+from jumar.processes.command_words import programs, runs_tests
 
 PROGRAMS = [
     ("python check.py draft.md", ["python", "check.py"]),

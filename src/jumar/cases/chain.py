@@ -47,7 +47,8 @@ from jumar.model.attempts import Spend
 from jumar.model.budget.pricing import Budget
 from jumar.model.pipeline import RunPlan, Step
 from jumar.model.protocols import Clock
-from jumar.processes.check_files import CheckSource, check_files, placed_commands, shadows
+from jumar.processes.check_files import CheckSource, check_files, shadows
+from jumar.processes.command_words import placed_commands
 from jumar.processes.control import StopSwitch
 from jumar.processes.process_tree import programs_above
 

@@ -23,7 +23,8 @@ from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.loop.store.in_force import config_now
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.loop_store import LoopStore
-from jumar.processes.check_files import CheckFile, CheckSource, check_files, installed_modules, runs_tests, shadows
+from jumar.processes.check_files import CheckFile, CheckSource, check_files, installed_modules, shadows
+from jumar.processes.command_words import runs_tests
 
 if TYPE_CHECKING:
     from jumar.app.config.config import JumarConfig, ScorerConfig

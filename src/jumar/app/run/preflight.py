@@ -35,7 +35,7 @@ from jumar.loop.snapshots.tree_size import TreeSize
 from jumar.loop.store.layout import OBJECTS, list_loops, loops_directory
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.model.budget.estimate import PassUse, passes_of
-from jumar.processes.check_files import simple_commands
+from jumar.processes.command_words import simple_commands
 from jumar.processes.environment import build_environment
 
 if TYPE_CHECKING:

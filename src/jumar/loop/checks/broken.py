@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 from jumar.core.text import escape, without_escapes
 from jumar.model import CheckResult, ScoreReading
 from jumar.model.protocols import StepContext
-from jumar.processes.check_files import simple_commands
+from jumar.processes.command_words import simple_commands
 from jumar.processes.process import describe_exit
 
 

@@ -23,7 +23,7 @@ from jumar.loop.checks.suite_reports import SuiteReports
 from jumar.model.protocols import StepContext
 from jumar.model.records import NO_TESTS, NOT_COLLECTED, CheckResult, Known
 from jumar.processes.captured_output import DEFAULT_OUTPUT_CAP
-from jumar.processes.check_files import runs_tests, simple_commands
+from jumar.processes.command_words import runs_tests, simple_commands
 from jumar.processes.functions import ask, check_reference
 from jumar.processes.process import ProcessResult, broken_reason, check_command, check_timeout, run_command, tail
 from jumar.processes.written_files import check_relative, log_name
