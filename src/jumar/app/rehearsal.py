@@ -23,7 +23,7 @@ from jumar.app.config.tables import load_listeners, load_notifier
 from jumar.app.machine import Row
 from jumar.app.run.parts import build_parts, evaluator_warnings
 from jumar.core.copying import copy_alike
-from jumar.core.leftovers import remove_tree
+from jumar.core.leftovers import folders_of, remove_tree
 from jumar.core.rendering.figures import dollars, duration
 from jumar.core.text import escape, last_line, plural, points
 from jumar.errors import JumarError
@@ -129,7 +129,7 @@ def _not_copied(directory: Path, names: list[str], root: Path) -> set[str]:
 
 def _tree_size(workdir: Path) -> int:
     total = 0
-    for directory, _, names in os.walk(workdir):
+    for directory, _, names in folders_of(workdir):
         for name in names:
             with contextlib.suppress(OSError):
                 total += os.lstat(f"{directory}/{name}").st_size

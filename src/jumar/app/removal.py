@@ -23,7 +23,7 @@ from jumar.loop.store.creation import is_foreign
 from jumar.loop.store.in_force import artifact_rules, config_now, criteria_of, last_applied, standing
 from jumar.loop.store.layout import ARTIFACTS, LoopPaths, iteration_number, take_away, tidy_removed
 from jumar.loop.store.loop_store import LoopStore
-from jumar.loop.workspace.workspace import remove_trees, trees_of
+from jumar.loop.workspace.trees import remove_trees, trees_of
 from jumar.processes.git import find_repository
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from jumar.core.codec import Fields, decode, encode
 from jumar.core.files import is_directory, read_store_file
-from jumar.core.leftovers import give_rights, is_of_the_machine
+from jumar.core.leftovers import folders_of, give_rights, is_of_the_machine
 from jumar.core.marks import origin
 from jumar.core.text import check_id
 from jumar.errors import ForgedError, FormatTooNewError, StoreDamagedError
@@ -65,7 +65,7 @@ def open_runs(output_root: Path) -> None:
     for run in filter(is_directory, output_root.glob(f"{_RUN}*")):
         give_rights(run)
         give_rights(run / "run.json", write=False)
-        for directory, folders, _ in os.walk(run):
+        for directory, folders, _ in folders_of(run):
             for name in folders:
                 give_rights(f"{directory}/{name}")
 

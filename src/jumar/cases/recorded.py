@@ -18,7 +18,7 @@ from jumar.cases.judgement import NO_SCALES, CaseJudgement, diff_size, read_judg
 from jumar.cases.layout import case_number
 from jumar.cases.records import CaseIteration, CaseStatus, RoleFile
 from jumar.core.files import sha256_file
-from jumar.core.leftovers import TEMPORARY
+from jumar.core.leftovers import TEMPORARY, folders_of
 from jumar.core.text import escape
 from jumar.errors import ConfigError, NotFoundError
 from jumar.model.pipeline import Role, Scale
@@ -82,7 +82,7 @@ def read_recording(
 def _iteration_directories(directory: Path) -> list[tuple[int, Path]]:
     """Return the directories ``iter_0001`` with their numbers; other tools fill up with fewer zeros, or none."""
     directories: list[tuple[int, Path]] = []
-    for parent, names, _ in os.walk(directory):
+    for parent, names, _ in folders_of(directory):
         skipped = _UNFINISHED if "iterations" in names else frozenset[str]()
         names[:] = sorted(n for n in names if n != "best" and n not in skipped and not n.startswith(TEMPORARY))
         inside = {name: match for name in names if (match := _ITER.fullmatch(name))}

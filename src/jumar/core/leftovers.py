@@ -177,7 +177,7 @@ def _remove_forbidden(path: Path) -> None:
     except PermissionError:
         # It is the directory's mode that forbids it; a file's may be shared with a hard link elsewhere and stays as it is.
         path.chmod(0o700)
-        for directory, names, _ in os.walk(path):
+        for directory, names, _ in folders_of(path):
             for name in names:
                 below = Path(directory, name)
                 if not below.is_symlink():

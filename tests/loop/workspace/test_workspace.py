@@ -16,7 +16,8 @@ from jumar.loop.settings import Isolation, LoopSettings
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.loop.store.layout import prepare_root
 from jumar.loop.store.loop_store import LoopStore
-from jumar.loop.workspace.workspace import Workspace, discard_slots
+from jumar.loop.workspace.trees import discard_slots
+from jumar.loop.workspace.workspace import Workspace
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 

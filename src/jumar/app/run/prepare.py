@@ -61,7 +61,7 @@ from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.repair import set_aside
 from jumar.loop.store.running import refuse_busy_tree
 from jumar.loop.workspace.set_aside import complete
-from jumar.loop.workspace.workspace import remove_trees
+from jumar.loop.workspace.trees import remove_trees
 from jumar.loop.workspace.worktrees import check_repository
 from jumar.model.budget.pricing import DEFAULT_MAX_ITERATIONS
 from jumar.processes.control import StopSwitch, refuse_stop_file

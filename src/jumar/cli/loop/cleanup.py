@@ -13,7 +13,7 @@ from jumar.core.text import escape, plural
 from jumar.loop.decisions.cleanup import CleanupResult, cleanup, plan_cleanup
 from jumar.loop.decisions.select import refuse_program
 from jumar.loop.report.views import refresh_views
-from jumar.loop.workspace.workspace import discard_trees, trees_of
+from jumar.loop.workspace.trees import discard_trees, trees_of
 
 _EPILOG = """\b
 Examples:

@@ -31,7 +31,8 @@ from jumar.loop.store.layout import LOGS, is_among_packages
 from jumar.loop.workspace.clearing import open_folders
 from jumar.loop.workspace.disk_space import disk_is_full
 from jumar.loop.workspace.guard import history_findings
-from jumar.loop.workspace.workspace import Workspace, discard_slots
+from jumar.loop.workspace.trees import discard_slots
+from jumar.loop.workspace.workspace import Workspace
 from jumar.model import GenerateOutcome, IterationRecord, StepContext, StopDecision, Usage
 from jumar.model.attempts import LEFT_NOTHING, MOST_KILLED, AttemptEnd, AttemptStart, Outcome
 from jumar.model.budget.gate import Stop, Wait

@@ -248,6 +248,6 @@ def _write(content: Content, detail: ArtifactDetail, aside: str, target: str) ->
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             files.outdate(temporary, os.lstat(place).st_mtime)
     if os.path.isdir(place) and not os.path.islink(place):
-        for inner, _, _ in os.walk(place, topdown=False):
+        for inner in reversed([folder for folder, _, _ in leftovers.folders_of(place)]):
             os.rmdir(inner)
     os.replace(temporary, place)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import secrets
 import shutil
 import stat
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from jumar.core.copying import copy_alike
-from jumar.core.files import as_write_error, is_directory, make_directory, names_in, rename_new
+from jumar.core.files import as_write_error, is_directory, make_directory, rename_new
 from jumar.core.leftovers import TEMPORARY, remove_tree
 from jumar.core.lock import QUARANTINE, own_directory
 from jumar.core.text import escape
@@ -26,7 +25,6 @@ from jumar.loop.snapshots.content import Content
 from jumar.loop.snapshots.manifest import Manifest
 from jumar.loop.snapshots.restore import RestorePlan, plan_restore, restore
 from jumar.loop.snapshots.snapshot import StatCache
-from jumar.loop.store.in_force import config_now
 from jumar.loop.store.layout import WORK
 from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.staging import Pending
@@ -211,7 +209,7 @@ class Workspace:
         if self._kind == "worktree":
             return discard_worktree(self.origin, self.tree, self._ref())
         if self._kind == "copy":
-            _remove_copy(self.tree)
+            remove_copy(self.tree)
         return None
 
     def variables(self) -> dict[str, str]:
@@ -408,7 +406,8 @@ class Workspace:
 
 
 def _identity(path: Path) -> tuple[int, int]:
-    return (status := os.lstat(path)).st_dev, status.st_ino
+    status = os.lstat(path)
+    return (status.st_dev, status.st_ino)
 
 
 def _kind(settings: LoopSettings, slot: int | None) -> Literal["in place", "copy", "worktree"]:
@@ -417,42 +416,7 @@ def _kind(settings: LoopSettings, slot: int | None) -> Literal["in place", "copy
     return "in place" if settings.in_place and slot is None else "copy"
 
 
-def discard_slots(store: LoopStore, settings: LoopSettings) -> tuple[str, ...]:
-    """Remove the trees of all candidate slots of a loop, those of a killed run too; return the refs that keep their commits."""
-    pattern = re.compile(rf"(?:{re.escape(TEMPORARY)})?{re.escape(settings.loop_id)}@c(\d+)")
-    slots = sorted({int(match[1]) for path in _trees(store.paths.root) if (match := pattern.fullmatch(path.name))})
-    return tuple(filter(None, [Workspace(store, settings, slot).discard() for slot in slots]))
-
-
-def trees_of(root: Path, loop_id: str) -> tuple[Path, ...]:
-    """Return the copies and git worktrees of the loop that is, or was, called so below ``root``, its candidates' too, sorted."""
-    pattern = re.compile(rf"(?:{re.escape(TEMPORARY)})?{re.escape(loop_id)}(?:@c\d+)?")
-    return tuple(sorted(path for path in _trees(root) if pattern.fullmatch(path.name) and is_directory(path)))
-
-
-def _trees(root: Path) -> list[Path]:
-    try:
-        return [root / WORK / name for name in names_in(root / WORK)]
-    except OSError:
-        return []
-
-
-def remove_trees(root: Path, loop_id: str, workdir: Path) -> tuple[str, ...]:
-    """Remove :func:`trees_of` a loop, whether or not it has ended; the caller holds its lock.
-
-    ``workdir`` lies in the repository that its worktrees belong to. Returns the refs that keep what was committed in them.
-    """
-    refs: list[str | None] = []
-    for tree in trees_of(root, loop_id):
-        slot = tree.name.removeprefix(TEMPORARY).removeprefix(loop_id).removeprefix("@")
-        if (tree / _GIT).is_file():
-            refs.append(discard_worktree(workdir, tree, f"{loop_id}/{slot or 'main'}"))
-        else:
-            _remove_copy(tree)
-    return tuple(ref for ref in refs if ref is not None)
-
-
-def _remove_copy(tree: Path) -> None:
+def remove_copy(tree: Path) -> None:
     """Take the copy its name first, so that half of it is never found under it."""
     with as_write_error("remove", tree):
         aside = tree if tree.name.startswith(TEMPORARY) else tree.with_name(TEMPORARY + tree.name)
@@ -461,28 +425,6 @@ def _remove_copy(tree: Path) -> None:
             if os.path.lexists(tree):
                 rename_new(tree, aside)
         remove_tree(aside)
-
-
-def discard_trees(store: LoopStore) -> tuple[Path, tuple[str, ...]] | None:
-    """Remove every tree that jumar made for a loop that has ended; the caller holds its lock.
-
-    Returns the path of its own and the refs that keep the commits of its worktrees; None when there is none: the loop works in
-    place. Errors: :class:`UsageError` for a loop that has not ended, whose tree may hold an iteration that is not yet kept.
-    """
-    isolation = config_now(store).get("isolation")
-    if isolation not in {"none", "copy", "worktree", "sandbox"}:
-        return None
-    if store.end() is None:
-        raise UsageError(
-            f"loop '{store.loop_id}' has not ended: its working directory may hold an iteration that is not kept yet; "
-            "`jumar run` resumes it"
-        )
-    settings = LoopSettings(loop_id=store.loop_id, workdir=store.workdir or Path(), isolation=isolation)
-    refs = discard_slots(store, settings)
-    own = Workspace(store, settings)
-    if settings.in_place or not os.path.lexists(own.tree):
-        return None
-    return own.tree, tuple(filter(None, (*refs, own.discard())))
 
 
 def _exists(root: Path, path: str) -> bool:
