@@ -18,6 +18,7 @@ from jumar.loop.store.layout import prepare_root
 from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.workspace.trees import discard_slots
 from jumar.loop.workspace.workspace import Workspace
+from jumar.loop.workspace.worktrees import check_repository, place_in_repository
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -95,6 +96,15 @@ def test_a_worktree_equals_the_tree_as_it_lies(repository: Path) -> None:
     assert "HEAD" == git(workspace.directory, "rev-parse", "--abbrev-ref", "HEAD")
     assert git(repository, "rev-parse", "main") == workspace.head()
     assert before == git(repository, "status", "--porcelain")
+
+
+@needs_git
+@pytest.mark.parametrize("setting", [("core.bare", "true"), ("core.worktree", "/elsewhere")])
+def test_settings_that_take_the_working_directory_from_git_are_named(repository: Path, setting: tuple[str, str]) -> None:
+    git(repository, "config", *setting)
+    assert place_in_repository(repository) == "."
+    with pytest.raises(ConfigError, match=rf"by core.bare or core.worktree .*{setting[0]}"):
+        check_repository(repository)
 
 
 @needs_git

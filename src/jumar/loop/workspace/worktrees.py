@@ -36,7 +36,11 @@ def check_repository(workdir: Path) -> Git:
         raise ConfigError(f'isolation = "worktree" needs git, which was not found on PATH: install it, or {_WAY_OUT}')
     repository = find_repository(workdir)
     if repository is None:
-        raise ConfigError(f'isolation = "worktree" needs a git repository, and {escape(str(workdir))} is in none: {_WAY_OUT}')
+        why, way = "is in none", _WAY_OUT
+        if Git(directory=workdir).attempt("rev-parse", "--git-dir").returncode == 0:
+            why = "is no working directory of its own, by core.bare or core.worktree in the repository's configuration"
+            way = f"`git config --unset core.bare` or core.worktree where a program set that, or {way}"
+        raise ConfigError(f'isolation = "worktree" needs a git repository, and {escape(str(workdir))} {why}: {way}')
     _entries(repository)
     if repository.attempt("rev-parse", "--verify", "--quiet", "HEAD^{commit}").returncode != 0:
         raise ConfigError(
