@@ -189,6 +189,28 @@ def test_an_old_record_is_looked_at_in_its_turn_and_at_the_end(store: LoopStore,
     assert [str(item) for item in watch.look(everything=True)] == ["iterations/iteration-020/metrics.json was changed"]
 
 
+@pytest.mark.parametrize("count", [100, 101, 400])
+def test_very_many_names_are_moved_away_together(store: LoopStore, count: int) -> None:
+    watch = StoreWatch(store)
+    watch.arm()
+    names = [f"{number:06d}.end.json" for number in range(100, 99 + count)]
+    for name in names:
+        (store.paths.attempts / name).write_text(name)
+    (store.paths.attempts / "folder").mkdir(mode=0)
+    before = store.last_attempt()
+
+    found = list(watch.look())
+
+    place = store.paths.directory / "quarantine"
+    if count > 100:
+        (place,) = place.iterdir()
+        assert [f"attempts/ was given {count} names; they lie in quarantine/0001-attempts now"] == [str(item) for item in found]
+    assert count == len(found) if count == 100 else len(found) == 1
+    assert count == len(list(place.iterdir()))
+    assert before == store.last_attempt()
+    assert all(item.mended for item in found)
+
+
 @pytest.mark.parametrize("under_way", [(4,), (4, 5, 6)])
 def test_what_is_found_while_several_are_under_way_is_held_against_each_and_says_so(
     store: LoopStore, under_way: tuple[int, ...]

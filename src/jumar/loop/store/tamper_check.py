@@ -243,9 +243,24 @@ class StoreWatch:
             there = _listed(directory)
             if there is None:
                 continue
-            yield from map(self._planted, (directory / name for name in sorted(there - known)))
+            yield from self._strangers(directory, sorted(there - known))
             yield from self._gone(directory, known - there)
             self._stamps[directory] = _stamp(directory)
+
+    def _strangers(self, directory: Path, names: list[str]) -> Iterator[Damage]:
+        """Move away what the store did not put into ``directory``; very many together, as each move takes a while to last."""
+        if len(names) > _FEW_NAMES:
+            empty = self._paths.directory / leftovers.temporary_name() / directory.name
+            files.make_directory(empty)
+            place = self._paths.directory / self._store.quarantine(empty)
+            empty.parent.rmdir()
+            for name in names:
+                with contextlib.suppress(OSError):
+                    os.rename(directory / name, place / name)
+            where = escape(os.path.relpath(place, self._root))
+            yield Damage(f"{directory.name}/", f"was given {len(names):,} names; they lie in {where} now", mended=True)
+            names = sorted(set(names) & (_listed(directory) or frozenset()))
+        yield from (self._planted(directory / name) for name in names)
 
     def _gone(self, directory: Path, names: Iterable[str]) -> Iterator[Damage]:
         """Put back what is missing; of an iteration the record alone."""
@@ -266,6 +281,7 @@ class StoreWatch:
         return escape(os.path.relpath(path, self._root))
 
 
+_FEW_NAMES: Final = 100
 _OF_WAITING: Final = frozenset({ARTIFACTS, LOGS, *_PARTS})
 
 
