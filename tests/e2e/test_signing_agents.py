@@ -137,8 +137,21 @@ def test_a_loop_goes_on_without_the_snapshot_of_its_start(put_there: str):
     assert [0, 1, 2] == [iteration["iteration_number"] for iteration in jumar_json(Path.cwd(), "show", "l")["iterations"]]
 
 
-def test_one_into_which_another_candidate_writes_is_scored_again_when_nothing_else_runs():
-    slow = CHECK.replace("grep", "test $JUMAR_ITERATION = 0 || { touch ../../../../checking; sleep 1; }; grep")
+MEANWHILE = {
+    "it stays": "other.write_text('good')\n    time.sleep(2)",
+    "put back": "before = other.read_text()\n    other.write_text('good')\n    time.sleep(1.5)\n    other.write_text(before)",
+    "put in the place of the tree, and back": (
+        "tree, mine = other.parent.resolve(), other.parent.with_name('mine').resolve()\n    shutil.copytree(tree, mine)\n"
+        "    (mine / 'out.txt').write_text('good')\n    tree.rename('../away')\n    mine.rename(tree)\n    time.sleep(1.5)\n"
+        "    tree.rename(mine)\n    pathlib.Path('../away').rename(tree)"
+    ),
+}
+
+
+@pytest.mark.parametrize("meanwhile", MEANWHILE)
+def test_one_into_which_another_candidate_writes_is_scored_again_when_nothing_else_runs(meanwhile: str):
+    wait = "test $JUMAR_ITERATION = 0 || { touch ../../../../checking; sleep 1; }; cd $PWD; grep"
+    slow = CHECK.replace("grep", wait).replace("out.txt", "out.txt && sleep 1", 1)
     begin("pass", iterations=2, more="candidates = 2\nworkers = 2\nisolation = 'copy'", then=slow)
     with Path("../agent.py").open("a") as agent:
         agent.write(
@@ -146,7 +159,7 @@ def test_one_into_which_another_candidate_writes_is_scored_again_when_nothing_el
             "end = time.monotonic() + 20\n"
             "while os.environ['JUMAR_SLOT'] == '2' and time.monotonic() < end and not os.path.exists('../../../../checking'):\n"
             "    time.sleep(0.01)\n"
-            "if os.environ['JUMAR_SLOT'] == '2':\n    other.write_text('good')\n    time.sleep(2)\n"
+            f"if os.environ['JUMAR_SLOT'] == '2':\n    {MEANWHILE[meanwhile]}\n"
         )
     jumar(Path.cwd(), "run", check=10)
     first = jumar_json(Path.cwd(), "show", "l")["iterations"][1]

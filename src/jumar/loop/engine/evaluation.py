@@ -216,9 +216,10 @@ class Evaluation:
             if self._reachable and self.workspace.gone() is None and pending.whole:
                 self.workspace.carry_out(self.workspace.difference(pending))
             run.look_around(self.workspace, pending)
+            before = self.workspace.stamps((*pending.manifest.entries, *run.guard.guarded)) if self._reachable else {}
             answers = yield from elsewhere(lambda: self.ask(context, attempt, beginning=beginning))
             found = (*found, *run.found(number, self._tree_gone(pending)))
-            disturbed = self._disturbed(pending, others=others or self._others(attempt.start.number))
+            disturbed = self._disturbed(pending, before, others=others or self._others(attempt.start.number))
             again = again and bool(disturbed) and refused_evaluation(run) is None
             found = (*found, *run.found(number, () if again else disturbed))
             found = (*found, *run.found(number, (*run.guard.after_scoring(number, self.workspace), *self._forged())))
@@ -235,12 +236,11 @@ class Evaluation:
         time.sleep(APART)
         return time.time_ns()
 
-    def _disturbed(self, pending: Pending, *, others: bool) -> tuple[Finding, ...]:
-        """Return that other files were scored than the snapshot holds; what checks change where no ``others`` ran is theirs."""
+    def _disturbed(self, pending: Pending, before: Mapping[str, str], *, others: bool) -> tuple[Finding, ...]:
+        """Return that other files may have been scored than the snapshot has; what changes where no ``others`` ran is theirs."""
         if not self._reachable or self.workspace.gone() is not None or not pending.whole:
             return ()
-        plan, theirs = self.workspace.difference(pending), self.run.surroundings.theirs
-        changed = sorted((*(detail.path for detail in plan.write), *plan.delete))
+        changed, theirs = self.workspace.changed_since(before, pending), self.run.surroundings.theirs
         if not others:
             theirs.update(changed)
         paths = [path for path in changed if path not in theirs]

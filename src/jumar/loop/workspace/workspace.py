@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import secrets
 import shutil
 import stat
 import subprocess
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, Literal
@@ -259,6 +260,25 @@ class Workspace:
         except (ArtifactError, OSError):
             return None
         return digest.hexdigest()
+
+    def stamps(self, paths: Iterable[str]) -> dict[str, str]:
+        """Return which files stand at ``paths`` of the tree, and when each was last changed, which no program can set.
+
+        So too of the directory in which the tree lies, where jumar made it: of one that is moved away and back, it tells.
+        """
+        place = {} if self._kind == "in place" else {os.path.relpath(self.tree.parent, self.root.parent): self.tree.parent}
+        found: dict[str, str] = {}
+        for name, path in (*place.items(), *((each, self.directory / each) for each in paths)):
+            with contextlib.suppress(OSError):
+                status = os.lstat(path)
+                found[name] = f"{status.st_ino} {status.st_ctime_ns}"
+        return found
+
+    def changed_since(self, before: Mapping[str, str], to: Pending) -> list[str]:
+        """Return what is not as in the snapshot, or changed after :meth:`stamps` said ``before``, also where it was put back."""
+        plan, now = self.difference(to), self.stamps(before)
+        touched = (path for path in before if before[path] != now.get(path))
+        return sorted({*(detail.path for detail in plan.write), *plan.delete, *touched})
 
     def difference(self, to: int | Pending) -> RestorePlan:
         """Return what would have to change for the tree to equal the snapshot of an iteration, or one that waits."""
