@@ -368,6 +368,7 @@ def test_what_was_set_aside_comes_back_after_a_kill(place: Path, when: str, comm
         assert [path.read_text() for path in kept] == ["made\n"]
         assert not (place / ".jumar/loops/t/recheck/aside").exists()
         assert "came back" not in call("status").err
+        call("verify", check=0)
 
 
 def test_a_finished_recheck_is_not_made_again_and_one_that_is_not_known_is(place: Path) -> None:

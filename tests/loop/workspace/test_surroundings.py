@@ -279,7 +279,7 @@ def test_what_belongs_nowhere_any_more_is_kept_and_a_loop_at_work_is_left_alone(
         with store.lock():
             assert complete(workspace.root) == ()
         assert not (workspace.directory / "run.log").exists()
-    assert (store.paths.set_aside / "n/where/from").read_text() == "somebody's"
+    assert (store.paths.set_aside / "recheck-n/where/from").read_text() == "somebody's"
 
 
 def test_a_plan_that_cannot_be_read_is_told(workspace: Workspace):

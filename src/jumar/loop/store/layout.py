@@ -28,6 +28,9 @@ LOGS: Final = "logs"
 MANIFEST: Final = "manifest.json"
 METRICS: Final = "metrics.json"
 STAGE: Final = "stage.json"
+RECHECKED: Final = "recheck-"
+"""How the directories of ``set-aside/`` begin that hold what a recheck which was killed left: of them there is no manifest."""
+
 BEGUN_INSIDE: Final = "begun_inside"
 """The key of ``loop.json`` with the loop of which a program began this one; a person's has none."""
 UNREADABLE: Final = -1
@@ -341,7 +344,7 @@ def tidy_root(root: Path) -> list[str]:
         told = moved_away(root, (root / LOCKS, root / WORK, root / REPLIES, root / OBJECTS), around=(root, loops))
         if not list_loops(root):
             told += moved_away(root, (loops,))
-        entries = loops.iterdir() if loops.is_dir() else ()
+        entries = loops.iterdir() if files.is_directory(loops) else ()  # where a link leads, other things may lie
         strangers = [entry for entry in entries if not (entry.name.startswith(".") or os.path.isfile(entry / "loop.json"))]
         return told + moved_away(root, strangers)
 

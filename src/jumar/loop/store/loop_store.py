@@ -14,7 +14,7 @@ from jumar.core import files, leftovers
 from jumar.core.codec import encode
 from jumar.core.lock import move_aside, next_place
 from jumar.core.text import escape
-from jumar.errors import DuplicateIterationError, NotFoundError, StoreDamagedError, UsageError
+from jumar.errors import DuplicateIterationError, NotFoundError, StoreDamagedError, StoreWriteError, UsageError
 from jumar.loop.snapshots.content import PlainFiles
 from jumar.loop.snapshots.manifest import Manifest
 from jumar.loop.snapshots.matching import ArtifactRules
@@ -121,6 +121,7 @@ class LoopStore(LoopReader):
     @contextlib.contextmanager
     def lock(self) -> Generator[Self]:
         """Hold the lock. What others wrote meanwhile is seen. Errors: :class:`jumar.errors.LockedError` that names the holder."""
+        self._refuse_link()
         with self._lock:
             self.check_place()
             if self._doubtful or not self._lock.unchanged_since_mine:
@@ -134,6 +135,16 @@ class LoopStore(LoopReader):
                 self._doubtful = False
                 self._lock.unchanged_since_mine = True  # seen: until the release, only this object writes
             yield self
+
+    def _refuse_link(self) -> None:
+        """Raise :class:`StoreWriteError` for a link below ``loops/``: a program may have made it, to a person's files."""
+        directory = self.paths.directory
+        if directory.is_symlink() and self.paths.root != directory:
+            self.check_place()
+            name, real = escape(os.fspath(directory)), escape(os.path.realpath(directory))
+            raise StoreWriteError(
+                f"{name} is a link to {real}, and nothing is written through it: remove it, and move the loop into its place"
+            )
 
     def regain_lock(self) -> bool:
         """Return whether the lock's file was taken away from its holder, who has it anew then. Errors: as :meth:`lock`."""

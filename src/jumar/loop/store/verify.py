@@ -21,7 +21,7 @@ from jumar.core.text import escape
 from jumar.errors import FormatTooNewError, JumarError, StoreDamagedError
 from jumar.loop.snapshots.manifest import Manifest, ManifestFile
 from jumar.loop.snapshots.snapshot import planted_in
-from jumar.loop.store.layout import ARTIFACTS, ELSEWHERE, LOGS, MANIFEST, METRICS, STAGE, iteration_number
+from jumar.loop.store.layout import ARTIFACTS, ELSEWHERE, LOGS, MANIFEST, METRICS, RECHECKED, STAGE, iteration_number
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.reading import (
     accepted_paths,
@@ -91,7 +91,7 @@ class _Check(Findings):
     def names(self, directory: Path) -> Iterator[str]:
         """Yield the names in a directory of the loop, sorted; leftovers become notes."""
         try:
-            found = sorted(files.names_in(directory))
+            found = sorted(files.names_in(directory.resolve() if directory == self._paths.directory else directory))
         except FileNotFoundError:
             return
         except OSError as error:
@@ -218,7 +218,8 @@ class _Check(Findings):
         self._seals()
         for directory in (self._paths.undo, self._paths.set_aside, self._paths.checks):
             for name in self.names(directory):
-                self._copy(directory / name)
+                if not (directory == self._paths.set_aside and name.startswith(RECHECKED)):
+                    self._copy(directory / name)
         self._readings(attempts)
         self.accept({path: decision.number for decision in decisions for path in accepted_paths(decision)})
 

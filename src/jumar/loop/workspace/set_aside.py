@@ -21,7 +21,7 @@ from jumar.errors import ForgedError, JumarError, LockedError
 from jumar.loop.settings import LoopSettings
 from jumar.loop.snapshots.scan import parents_of
 from jumar.loop.store.in_force import config_now
-from jumar.loop.store.layout import LoopPaths, list_loops, loops_directory
+from jumar.loop.store.layout import RECHECKED, LoopPaths, list_loops, loops_directory
 from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.running import locked_tree
 from jumar.loop.store.trust import place_of
@@ -58,7 +58,7 @@ class Aside:
             files.make_directory(self._plan.parent)
             if self._left():  # by whoever changed the plan of a recheck that was killed: nobody knows where it belongs
                 files.make_directory(self._kept)
-                self._aside.rename(self._kept / nonce)
+                self._aside.rename(self._kept / f"{RECHECKED}{nonce}")
             if files.is_directory(self._plan):
                 leftovers.remove_tree(self._plan)
             files.replace_file(self._plan, encode(plan, exact=True, place=self._place))
@@ -159,7 +159,7 @@ def _completed(store: LoopStore) -> tuple[str, ...]:
         if settings.in_place and slot is None:
             stack.enter_context(locked_tree(store, settings.workdir))
         end_strays(nonce)
-        aside, place = Aside(store, workspace), paths.set_aside / f"recheck-{nonce}"
+        aside, place = Aside(store, workspace), paths.set_aside / f"{RECHECKED}{nonce}"
         brought = aside.back(moves, aside.kept_aside(place))
     kept = f"; what stood in its place is in {escape(str(place))}" if place.exists() else ""
     what = f"{brought} of the files and directories" if brought > 1 else "what"
