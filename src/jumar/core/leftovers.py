@@ -179,9 +179,7 @@ def _remove_forbidden(path: Path) -> None:
         path.chmod(0o700)
         for directory, names, _ in folders_of(path):
             for name in names:
-                below = Path(directory, name)
-                if not below.is_symlink():
-                    below.chmod(0o700)
+                Path(directory, name).chmod(0o700)
         _remove_tree(path)
 
 

@@ -133,7 +133,7 @@ def find_repository(workdir: Path) -> Git | None:
             return None
         raise UsageError(f"git refuses the repository of {escape(str(workdir))}: {escape_block(said.strip())[-_TAIL:]}")
     top = Path(os.fsdecode(found.stdout.removesuffix(b"\n")))
-    if not workdir.resolve().is_relative_to(top.resolve()):  # core.worktree says so
+    if not Path(os.path.realpath(workdir)).is_relative_to(os.path.realpath(top)):  # core.worktree says so
         return None
     return Git(directory=top, prefix=here.text("rev-parse", "--show-prefix"))
 

@@ -78,12 +78,14 @@ def choose_loop(request: RunRequest, workdir: Path, same: Callable[[LoopReader],
         if newest.unbegun or request.resume == "require" or not _is_past(request, workdir, newest.loop_id, same):
             return newest
         told = f"loop '{newest.loop_id}' reached its target, and the directory is not what it left any more: this is a new loop"
-    paths = LoopPaths(loops_directory(root) / name)
-    if name in taken and not (numbered or given is None or is_foreign(paths.directory) or has_iterations(paths)):
+    if name not in taken:
+        return LoopChoice(name, fresh=True)
+    if given is not None and not numbered:
+        paths = LoopPaths(loops_directory(root) / name)
+        if is_foreign(paths.directory) or has_iterations(paths):
+            return LoopChoice(name, fresh=False)
         told = f"there is no loop in {escape(os.fspath(paths.directory))}, which stays as it is: this is a new loop"
-    if name in taken and (numbered or given is None or told):
-        return LoopChoice(_next(name, taken), fresh=True, told=told)
-    return LoopChoice(name, fresh=name not in taken)
+    return LoopChoice(_next(name, taken), fresh=True, told=told)
 
 
 def new_name(root: Path, workdir: Path, taken: Collection[str] = ()) -> str:

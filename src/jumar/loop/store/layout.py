@@ -207,11 +207,12 @@ def list_loops(root: Path) -> tuple[str, ...]:
 
 def loop_folders(root: Path) -> list[Path]:
     """Return the folders in which loops are or were, by name in its natural order; empty when there are none."""
-    if not loops_directory(root).is_dir():
+    loops = loops_directory(root)
+    if not loops.is_dir():
         return []
-    with os.scandir(loops_directory(root)) as listing:
+    with os.scandir(loops) as listing:
         names = [entry.name for entry in listing if not entry.name.startswith(".") and _leads_to_directory(entry)]
-    folders = [loops_directory(root) / name for name in sorted(names, key=natural_order)]
+    folders = [loops / name for name in sorted(names, key=natural_order)]
     _open_again(*folders)
     return folders
 

@@ -192,8 +192,9 @@ class StoreWatch:
         if self._print(key) == self._prints[key] and (self._tells or before is None):  # without a copy nothing else can tell
             return
         paths = self._files(key)
+        for there in self._down_to(Path(paths[0]).parent):
+            leftovers.give_rights(there)
         for index, path in enumerate(paths):
-            self._open(Path(path).parent)
             now = files.content_of(path)
             if before is not None and not files.holds(path, before[index]):
                 yield self._mend(Path(path), now, before[index])
@@ -214,16 +215,13 @@ class StoreWatch:
             return Damage(self._shown(path), f"{what} and could not be put back", mended=False)
         return Damage(self._shown(path), what, mended=True)
 
-    def _open(self, directory: Path) -> None:
-        """Give the owner the rights back to ``directory`` and those above it in the store."""
-        for there in (*reversed(directory.parents), directory):
-            if self._paths.directory in there.parents:
-                leftovers.give_rights(there)
+    def _down_to(self, directory: Path) -> list[Path]:
+        """Return the directories of the store around ``directory``, the outermost first, and itself."""
+        return [there for there in (*reversed(directory.parents), directory) if self._paths.directory in there.parents]
 
     def _own_directory(self, directory: Path) -> None:
         """Make ``directory`` one of the store's own: a link or a file in the place of it, or above it, is moved away."""
-        below = [part for part in (*reversed(directory.parents), directory) if self._paths.directory in part.parents]
-        for there in below:
+        for there in self._down_to(directory):
             if os.path.lexists(there) and not files.is_directory(there):
                 self._store.quarantine(there)
         files.make_directory(directory)
